@@ -23,6 +23,7 @@ from ringfence.toolkit.approvals.requests import (
     PENDING,
     REFUSED,
     REVOKED,
+    RULE,
     SESSION,
     SETTLED,
     STALE,
@@ -118,6 +119,13 @@ class Approvals:
             self._note(db, request, state, answer)
         return self.get(approval)
 
+    def check_waits(self, request: Request) -> None:
+        """Raise CallError `approval_stale` unless a request is pending and its change is not refused."""
+        if request.state != PENDING:
+            raise _over(request)
+        if (refused := self.refusal(request)) is not None:
+            raise _over(refused, f"The same change, asked as '{refused.id}',")
+
     def settle(  # noqa: PLR0913  who settles what, by what
         self,
         approval: str,
@@ -136,10 +144,7 @@ class Approvals:
         """
         with self._state.transaction(durable=True) as db:
             request = self.get(approval)
-            if request.state != PENDING:
-                raise _over(request)
-            if (refused := self.refusal(request)) is not None:
-                raise _over(refused, f"The same change, asked as '{refused.id}',")
+            self.check_waits(request)
             first()
             db.execute(
                 "UPDATE approval SET state=?, scope=?, pattern=?, reason=?, decided_by=?, decided=? WHERE id=?",
@@ -222,6 +227,22 @@ class Approvals:
             db.execute("UPDATE approval SET state=?, decided_by=? WHERE id=?", (REVOKED, by, approval))
             self._note(db, request, REVOKED, Answer(False, reason=reason, by=by))
         return self.get(approval)
+
+    def revoke_rule(
+        self, rule: str, *, by: str = "", reason: str = "", first: Callable[[], object] = lambda: None
+    ) -> list[Request]:
+        """Record that a rule, by its id, was taken out of the policy; return the requests that it had settled.
+
+        `first` takes it out, within the transaction; if it raises, nothing is recorded.
+        """
+        with self._state.transaction(durable=True) as db:
+            rows = self._state.rows(f"{_SELECT} WHERE state=? AND pattern=? ORDER BY asked", (SETTLED, rule))
+            found = [self._now(row) for row in rows]
+            first()
+            for request in found:
+                db.execute("UPDATE approval SET state=? WHERE id=?", (REVOKED, request.id))
+                self._note(db, request, REVOKED, Answer(False, request.scope, reason, by, rule))
+        return [self.get(request.id) for request in found]
 
     def granted_changes(self, session: str, agent: str, tool: str, call: str) -> Request | None:
         """Return the granted request for the changes of the call with this digest; None if there is none."""
@@ -368,7 +389,7 @@ class Approvals:
         fields = json.loads(body)
         fields |= {name: tuple(fields.get(name, ())) for name in ("paths", "needs", "asking", "asks")}
         fields |= {"state": state, "reason": reason or "", "by": by or "", "asked": asked, "decided": decided}
-        if state == SETTLED:
+        if state == SETTLED or (state == REVOKED and scope == RULE):
             fields["settled_by"], pattern = pattern, None
         request = Request(**fields | {"scope": scope or ONCE, "pattern": pattern, "until": until})
         ended = until is not None and until <= self._clock()

@@ -75,11 +75,12 @@ def policy_of(arguments: argparse.Namespace, root: str) -> Policy:
 
     Raises PolicyError if it does not load.
     """
-    source = _source_of(arguments, root)
+    source = source_of(arguments, root)
     return Policy.load(source) if source else Policy.empty()
 
 
-def _source_of(arguments: argparse.Namespace, root: str) -> Path | None:
+def source_of(arguments: argparse.Namespace, root: str) -> Path | None:
+    """The file of the policy in force, or None without a policy."""
     return policy_in(arguments, root) if arguments.policy is None else policy_file(arguments.policy)
 
 
@@ -160,7 +161,7 @@ def _opened(arguments: argparse.Namespace, ask: str, approver: Approver | None) 
             approver=approver,
             dry_run=arguments.dry_run,
             found_by=found_by,
-            policy_file=_source_of(arguments, root),
+            policy_file=source_of(arguments, root),
             options=_options(arguments, root),
             tasks=getattr(arguments, "tasks", None),
             task=getattr(arguments, "task", None),
@@ -182,7 +183,7 @@ def open_as(arguments: argparse.Namespace, agent: str, name: str | None) -> Sess
             session=name,
             state=arguments.state,
             found_by=found_by,
-            policy_file=_source_of(arguments, root),
+            policy_file=source_of(arguments, root),
             options=_options(arguments, root),
             tasks=getattr(arguments, "tasks", None),
         )

@@ -60,9 +60,7 @@ def offers_for(
         names = Names((), whole=False)  # a person can decide although the store does not answer
     text = PolicyText(file.name, file.data)
     policy = file.reload(file.data)
-    made = offers(
-        request, policy, text, file.reload, names, now=now, until=until, fold=workspace.fold
-    )
+    made = offers(request, policy, text, file.reload, names, now=now, until=until, fold=workspace.fold)
     return made, file
 
 
@@ -139,7 +137,10 @@ def _is_at(place: str, source: Path, rule: Rule) -> bool:
 
 
 def _only_removes(before: Policy, after: Policy, gone: list[Rule]) -> bool:
-    was = {key: [each for each in rules if each not in gone] for key, rules in rules_by_place(before.whole).items()}
+    was = {
+        key: [each for each in rules if each not in gone]
+        for key, rules in rules_by_place(before.whole).items()
+    }
     now = rules_by_place(after.whole)
     return {key: list(map(_said, rules)) for key, rules in was.items() if rules} == {
         key: list(map(_said, rules)) for key, rules in now.items() if rules
@@ -152,5 +153,7 @@ def _said(rule: Rule) -> tuple[object, ...]:
 
 def _by_hand(rule: str, why: str) -> CallError:
     return CallError(
-        "policy_invalid", f"The rule '{rule}' cannot be taken out: {why}", hint="take it out of the policy by hand"
+        "policy_invalid",
+        f"The rule '{rule}' cannot be taken out: {why}",
+        hint="take it out of the policy by hand",
     )

@@ -99,7 +99,9 @@ def _for_paths(
 
 def _for_commands(asks: Sequence[Need]) -> Iterator[Candidate]:
     lines = [judged(need.path) for need in asks]
-    if any(len(each) != 1 or each[0] is None or any(type(word) is not str for word in each[0]) for each in lines):
+    if any(
+        len(each) != 1 or each[0] is None or any(type(word) is not str for word in each[0]) for each in lines
+    ):
         return  # only a rule for every command matches such a line
     commands = [tuple(map(str, each[0] or ())) for each in lines]
     for width, size in ((NARROW, None), (FOLDER, 2), (KIND, 1)):

@@ -109,7 +109,8 @@ class Offers:
 def needs_of(request: Request) -> tuple[Need, ...]:
     """Return the needs that a request stores."""
     return tuple(
-        Need(n["action"], n["path"], n["directory"], n["on_the_way"], n.get("kind", "")) for n in request.needs
+        Need(n["action"], n["path"], n["directory"], n["on_the_way"], n.get("kind", ""))
+        for n in request.needs
     )
 
 
@@ -162,7 +163,9 @@ def offers(  # noqa: PLR0913  a request, a policy with its text, what is there, 
         else:
             left.append((candidate.words, made))
     if not found and not left:
-        left.append(("", "no rule is offered for the deletion of a tree, for tasks, or for what no pattern names"))
+        left.append(
+            ("", "no rule is offered for the deletion of a tree, for tasks, or for what no pattern names")
+        )
     return Offers(tuple(found), tuple(left))
 
 
@@ -340,7 +343,10 @@ def _only_adds(before: Content, after: Content, rule: str, number: int) -> bool:
         if (kept := [_meaning(each) for each in rules if mark(each.reason) != rule])
     }
     same = rest == {place: [_meaning(each) for each in rules] for place, rules in was.items() if rules}
-    lengths = [(len(each.mandatory), len(each.run_floor), len(each.cases), len(each.invariants)) for each in (before, after)]
+    lengths = [
+        (len(each.mandatory), len(each.run_floor), len(each.cases), len(each.invariants))
+        for each in (before, after)
+    ]
     return same and added == number and lengths[0] == lengths[1]
 
 

@@ -101,7 +101,9 @@ def opened(  # noqa: PLR0913  two policies, who asked for what, and the names th
     try:
         shortest = _shortest(before, after, agent, queries, known, fold)
     except Undecided:
-        return Opened(len(paths), tuple(paths[:NAMED]), whole, None, decided=False, with_tools=_names(queries))
+        return Opened(
+            len(paths), tuple(paths[:NAMED]), whole, None, decided=False, with_tools=_names(queries)
+        )
     path, directory = shortest or (None, False)
     below = next((each for each in known if path is not None and path.startswith(f"{each}/")), "")
     return Opened(

@@ -111,7 +111,9 @@ def replace(file: PolicyFile, data: bytes) -> None:
             new.replace(real)
             _sync(real.parent)
     except OSError as error:
-        raise CallError("io_error", f"'{file.name}' cannot be written: {error.strerror}", where="policy") from None
+        raise CallError(
+            "io_error", f"'{file.name}' cannot be written: {error.strerror}", where="policy"
+        ) from None
     finally:
         new.unlink(missing_ok=True)
 

@@ -108,7 +108,8 @@ def _where_content(policy: Policy, detector: Detector) -> Policy:
     def real(rules: Sequence[Rule]) -> tuple[Rule, ...]:
         kept = (rule for rule in rules if not rule.trial and (not rule.content or detector in rule.content))
         return tuple(
-            replace(rule, effect=Effect.DENY, content=(), mask=False) if rule.content else rule for rule in kept
+            replace(rule, effect=Effect.DENY, content=(), mask=False) if rule.content else rule
+            for rule in kept
         )
 
     def maps(owner: Content | Agent) -> dict[str, tuple[Rule, ...]]:
@@ -116,11 +117,19 @@ def _where_content(policy: Policy, detector: Detector) -> Policy:
 
     whole = policy.whole
     items = tuple(
-        replace(item, rules=real(item.rules), content=(), mask=False, effect=Effect.DENY if item.content else item.effect)
+        replace(
+            item,
+            rules=real(item.rules),
+            content=(),
+            mask=False,
+            effect=Effect.DENY if item.content else item.effect,
+        )
         for item in whole.mandatory
         if not item.trial and (not item.content or detector in item.content)
     )
-    agents = {name: replace(agent, rules=maps(agent), run=real(agent.run)) for name, agent in whole.agents.items()}
+    agents = {
+        name: replace(agent, rules=maps(agent), run=real(agent.run)) for name, agent in whole.agents.items()
+    }
     content = replace(whole, mandatory=items, rules=maps(whole), agents=agents, run=real(whole.run))
     return type(policy)(content, revision=policy.revision, files=policy.files, tools=policy.tools)
 
@@ -130,7 +139,11 @@ def _breaks(before: Policy, after: Policy, fold: Fold) -> str:
     held = [proof.statement for proof in prove(before, before.invariants, fold=fold) if proof.holds]
     for proof in prove(after, held, fold=fold):
         if not proof.holds:
-            where = f" ({proof.statement.where.file}:{proof.statement.where.line})" if proof.statement.where else ""
+            where = (
+                f" ({proof.statement.where.file}:{proof.statement.where.line})"
+                if proof.statement.where
+                else ""
+            )
             return f"it would break the policy's invariant{where}: {describe(proof.statement)}"
     passed = [result.case for result in cases.check(before, fold=fold) if result.passed]
     for result in cases.check(after, passed, fold=fold):

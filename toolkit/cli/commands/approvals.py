@@ -10,7 +10,16 @@ from dataclasses import replace
 from ringfence.policy import Policy
 from ringfence.policy.errors import PolicyError
 from ringfence.toolkit.approvals.grant_scope import is_broad
-from ringfence.toolkit.approvals.requests import GRANTED, ONCE, PATTERN, PENDING, SESSION, Answer, Request
+from ringfence.toolkit.approvals.requests import (
+    GRANTED,
+    ONCE,
+    PATTERN,
+    PENDING,
+    RULE,
+    SESSION,
+    Answer,
+    Request,
+)
 from ringfence.toolkit.cli.approval_prompt import confirm, heading, whoami
 from ringfence.toolkit.cli.column_layout import Column
 from ringfence.toolkit.cli.context import open_record, open_to_answer, policy_of, root_of
@@ -61,10 +70,14 @@ def _row(request: Request) -> tuple[str, ...]:
 
 def show(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print one request as the terminal prompt does, with its whole preview and scopes."""
+    from ringfence.toolkit.cli.commands import answer_rules  # the analysis is slow to import
+
     with open_record(arguments) as session:
         request = session.approvals.get(arguments.id)
         if screen.as_json:
-            screen.json(request.to_json())
+            waits = request.state == PENDING
+            rules = {"rules": answer_rules.offers_json(session, request, arguments)} if waits else {}
+            screen.json({**request.to_json(), **rules})
             return DONE
         for text, style in heading(request)[1:]:
             screen.line(text, style)
@@ -72,8 +85,10 @@ def show(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.line(f"  state: {_state(request)}{by}", "dim")
         if request.state == PENDING:
             _show_scopes(session, request, arguments, screen)
-    if request.preview:
-        screen.diff(request.preview)
+        if request.preview:
+            screen.diff(request.preview)
+        if request.state == PENDING:
+            answer_rules.show_offers(session, request, arguments, screen)
     return DONE
 
 
@@ -100,6 +115,10 @@ def _options(scope: Scope) -> str:
 
 def grant(arguments: argparse.Namespace, screen: Screen) -> int:
     """Grant a request; a grant for nearly every path needs a second confirmation."""
+    if arguments.always is not None:
+        from ringfence.toolkit.cli.commands import answer_rules  # as above
+
+        return answer_rules.grant_always(arguments, screen)
     scope = PATTERN if arguments.pattern is not None else arguments.scope
     until = None if arguments.until is None else end(arguments.until, time.time())
     answer = Answer(True, scope, arguments.reason, whoami(), arguments.pattern, until, arguments.yes)
@@ -111,15 +130,33 @@ def grant(arguments: argparse.Namespace, screen: Screen) -> int:
             _confirm(told, request, screen)
             answer = replace(answer, confirmed=True)
         request = session.approvals.answer(arguments.id, answer)
+        others = _settle_others(session, request, answer, arguments, screen)
     if screen.as_json:
-        screen.json(request.to_json())
+        screen.json({**request.to_json(), "settled": others} if arguments.with_others else request.to_json())
         return DONE
     screen.line(f"granted for {granted_in_words(request)}", "green")
     screen.line(f"  {escape(request.title)}")
     for line in told[1:]:
         screen.line(f"  {line}")
+    if others:
+        screen.line(f"  settled with it: {', '.join(others)}")
     screen.line(afterwards(request))
     return DONE
+
+
+def _settle_others(
+    session: Session, request: Request, answer: Answer, arguments: argparse.Namespace, screen: Screen
+) -> list[str]:
+    """Settle what else waits and this grant covers, if the person wants it; return the ids."""
+    if answer.scope == ONCE:
+        return []
+    from ringfence.toolkit.cli.commands.answer_rules import settle_with
+    from ringfence.toolkit.rule_offers import answering
+    from ringfence.toolkit.rule_offers.settling import by_grant
+
+    others = settle_with(arguments, by_grant(session.approvals, request, answer), screen)
+    done = answering.settle_others(session.approvals, others, request.id, answer.scope, by=whoami())
+    return [one.id for one in done]
 
 
 def _is_broad(request: Request, answer: Answer) -> bool:
@@ -179,6 +216,9 @@ def _state(request: Request) -> str:
     """The state of a request in words, with the scope of a grant."""
     if request.state == PENDING:
         return "pending"
+    if request.settled_by is not None:
+        what = "rule" if request.scope == RULE else "the grant"
+        return f"{request.state}, by {what} {request.settled_by}"
     return f"granted for {granted_in_words(request)}" if request.state == GRANTED else request.state
 
 

@@ -52,10 +52,24 @@ APPROVALS: tuple[Command, ...] = (
             opt(
                 "--until",
                 metavar="WHEN",
-                says="end of a grant for a session or a pattern: a duration such as 2h, or an RFC 3339 time",
+                says="end of a grant for a session or a pattern, or of a rule: a duration such as 2h, or an"
+                " RFC 3339 time; of a rule also week (the default), today or never",
+            ),
+            opt(
+                "--always",
+                nargs="?",
+                const="narrow",
+                choices=("narrow", "folder", "kind"),
+                says="write a rule that answers this request for good, into the policy: for this file or"
+                " command alone (narrow, the default), for its folder, or for this kind of file",
+            ),
+            opt(
+                "--with-others",
+                action="store_true",
+                says="also settle the other waiting requests that the rule or the wider grant covers",
             ),
             opt("--reason", metavar="TEXT", default="", says="recorded in the audit log"),
-            opt("-y", "--yes", action="store_true", says="confirm a grant for nearly every path"),
+            opt("-y", "--yes", action="store_true", says="confirm a grant for nearly every path, or a rule"),
             POLICY,
             *APPROVING,
         ),
@@ -63,11 +77,14 @@ APPROVALS: tuple[Command, ...] = (
             "ringfence approvals grant 5d1c",
             "ringfence approvals grant 5d1c --pattern 'build/**' --until 2h",
             "ringfence approvals grant 5d1c --scope session",
+            "ringfence approvals grant 5d1c --always=folder --until today",
         ),
         "Without --scope or --pattern the grant is for this change, once: the same call with the same plan"
         " under the same policy. A wider grant never covers a request that a person refused. `approvals"
         " show` prints how many paths each scope covers. A grant for nearly every path, such as one for a"
-        ' session under a rule for "*", needs a second confirmation: at the terminal, or with --yes.',
+        ' session under a rule for "*", needs a second confirmation: at the terminal, or with --yes. With --always the answer is a rule:'
+        " Ringfence shows what it opens, proves that it loosens no deny, mandatory rule or limit, shows the"
+        " policy's diff, and asks before it writes. `approvals revoke-rule` takes it out.",
     ),
     Command(
         "approvals refuse",
@@ -106,5 +123,24 @@ APPROVALS: tuple[Command, ...] = (
             *APPROVING,
         ),
         ("ringfence approvals revoke 5d1c",),
+    ),
+    Command(
+        "approvals rules",
+        "commands.answer_rules:rules",
+        "list the rules that answers wrote into the policy",
+        (*SHOWING, POLICY, *APPROVING),
+        ("ringfence approvals rules",),
+    ),
+    Command(
+        "approvals revoke-rule",
+        "commands.answer_rules:revoke_rule",
+        "take a rule that an answer wrote out of the policy",
+        (
+            opt("id", metavar="ID", says="the rule's id, as `approvals rules` prints it"),
+            opt("--reason", metavar="TEXT", default="", says="recorded in the audit log"),
+            POLICY,
+            *APPROVING,
+        ),
+        ("ringfence approvals revoke-rule r-5d1c",),
     ),
 )

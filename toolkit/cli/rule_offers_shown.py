@@ -1,0 +1,100 @@
+"""Offered rules as text: what each opens, its proof and the policy's diff, the same wherever a person decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+from ringfence.toolkit.approvals.requests import Request
+from ringfence.toolkit.audit.command_records import CHANGES
+from ringfence.toolkit.cli.output import Screen
+from ringfence.toolkit.cli.runner import UsageError
+from ringfence.toolkit.durations import ahead
+from ringfence.toolkit.rule_offers.offers import PROVED, Offer, Offers
+from ringfence.toolkit.rule_offers.settling import Settled
+from ringfence.toolkit.text import escape, plural
+
+TODAY, WEEK, NEVER = "today", "week", "never"
+ENDS = {WEEK: "in a week", TODAY: "at the end of today", NEVER: "without an end"}
+_NAMED = 5
+
+
+def rule_end(text: str | None, now: float) -> int | None:
+    """When a rule ends, in POSIX seconds, from a word of ENDS (default: a week), a duration or a time; None: never.
+
+    Raises UsageError for anything else, and for a time that has passed.
+    """
+    if text == NEVER:
+        return None
+    if text in (None, WEEK):
+        found: float | None = now + 7 * 86_400
+    elif text == TODAY:
+        tomorrow = datetime.fromtimestamp(now).astimezone() + timedelta(days=1)
+        found = tomorrow.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+    else:
+        found = ahead(str(text), now)
+    if found is None:
+        raise UsageError(
+            f"--until {text}: none of {', '.join(ENDS)}, no duration such as 2h, no RFC 3339 time"
+        )
+    if found <= now:
+        raise UsageError(f"--until {text}: the rule would end before it begins")
+    return -int(-found // 60) * 60
+
+
+def offer_lines(offer: Offer, settled: Settled | None = None) -> Iterator[tuple[str, str]]:
+    """Yield the lines about an offer, without its diff, each with its style."""
+    yield f"{offer.words}: {offer.rule_in_words()}", "bold"
+    if offer.keeps:
+        yield f"  keeps denied, by entries of its own: {', '.join(map(escape, offer.keeps))}", ""
+    yield f"  {offer.opens.in_words()}", ""
+    yield f"  {offer.opens.shortest_in_words()}", ""
+    yield f"  {PROVED}", "green"
+    yield f"  gains something: {gains(offer)}", "dim"
+    if settled is not None:
+        yield from _settled_lines(settled)
+
+
+def gains(offer: Offer) -> str:
+    """Return which agents gain something, in words."""
+    return f"agent {escape(' and '.join(offer.owners))} and its sub-agents, no other"
+
+
+def _settled_lines(settled: Settled) -> Iterator[tuple[str, str]]:
+    if settled.past:
+        yield f"  would have answered {plural(settled.past, 'question')} that people answered with yes", "dim"
+    if settled.waiting:
+        yield f"  also answers what waits: {named(settled.waiting)}", ""
+    if settled.refused:
+        yield (
+            f"  a refusal stays, but another change there would no longer ask: {named(settled.refused)}",
+            "yellow",
+        )
+
+
+def named(requests: Iterable[Request]) -> str:
+    """Return requests with their ids and titles, the first few of them."""
+    found = list(requests)
+    text = "; ".join(f"{one.id} {escape(one.title)}" for one in found[:_NAMED])
+    return f"{text}; and {len(found) - _NAMED:,} more" if len(found) > _NAMED else text
+
+
+def show_offer(offer: Offer, settled: Settled | None, screen: Screen) -> None:
+    """Print an offer with the policy's diff."""
+    for text, style in offer_lines(offer, settled):
+        screen.line(text, style)
+    screen.diff(offer.diff)
+
+
+def show_left_out(offers: Offers, screen: Screen) -> None:
+    """Print why other rules are not offered."""
+    for words, why in offers.left_out:
+        screen.line(f"not offered{f', {words}' if words else ''}: {escape(why)}", "dim")
+
+
+def afterwards(request: Request) -> str:
+    """What the agent can do once a rule answers its request."""
+    again = (
+        ": the command runs again, and the rule allows its changes" if request.of_command == CHANGES else ""
+    )
+    return f"the agent may now send the same call again{again}"
