@@ -7,7 +7,7 @@ and `complete` records the answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.paths import ROOT
 from ringfence.toolkit.plan.changes import DIRECTORY
 from ringfence.toolkit.rule_offers import policy_file
+from ringfence.toolkit.rule_offers.candidates import WIDTHS
 from ringfence.toolkit.rule_offers.marks import AnsweredRule, answered_rules, in_force, rule_id
 from ringfence.toolkit.rule_offers.offers import Names, Offer, Offers, PolicyText, offers, rules_by_place
 from ringfence.toolkit.rule_offers.policy_file import PolicyFile
@@ -47,7 +48,14 @@ def names_in(workspace: Workspace, policy: Policy, most: int = LOOKED_AT) -> Nam
 
 
 def offers_for(
-    workspace: Workspace, policy: Policy, source: Path, request: Request, *, now: float, until: int | None
+    workspace: Workspace,
+    policy: Policy,
+    source: Path,
+    request: Request,
+    *,
+    now: float,
+    until: int | None,
+    widths: Collection[str] = WIDTHS,
 ) -> tuple[Offers, PolicyFile]:
     """Return the offers for a request, and the file that each would be written to.
 
@@ -60,7 +68,9 @@ def offers_for(
         names = Names((), whole=False)  # a person can decide although the store does not answer
     text = PolicyText(file.name, file.data)
     policy = file.reload(file.data)
-    made = offers(request, policy, text, file.reload, names, now=now, until=until, fold=workspace.fold)
+    made = offers(
+        request, policy, text, file.reload, names, now=now, until=until, fold=workspace.fold, widths=widths
+    )
     return made, file
 
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ringfence.policy import Effect, Need, Policy
+from ringfence.policy.analysis.pattern_queries import PatternQueries, Undecided
 from ringfence.policy.errors import PolicyError
 from ringfence.policy.formatting import rule_lines
 from ringfence.policy.formatting.formatter import LayoutError
-from ringfence.policy.model import RUN, Content, Rule
+from ringfence.policy.model import RUN, Content, Rule, path_needs
 from ringfence.policy.patterns.syntax import Fold, Folding
 from ringfence.toolkit.approvals.requests import Request
-from ringfence.toolkit.rule_offers.candidates import Candidate, candidates
+from ringfence.toolkit.rule_offers.candidates import WIDTHS, Candidate, candidates
 from ringfence.toolkit.rule_offers.marks import mark, reason, rule_id
 from ringfence.toolkit.rule_offers.opened import Name, Opened, opened
 from ringfence.toolkit.rule_offers.proof import Proof, only_answers
@@ -145,6 +146,7 @@ def offers(  # noqa: PLR0913  a request, a policy with its text, what is there, 
     now: float,
     until: int | None,
     fold: Fold = Folding.NONE,
+    widths: Collection[str] = WIDTHS,
 ) -> Offers:
     """Return the rules that can be offered for a request. `now` and `until`: POSIX seconds; no `until`: no end."""
     if not request.rules:
@@ -157,6 +159,8 @@ def offers(  # noqa: PLR0913  a request, a policy with its text, what is there, 
     left: list[tuple[str, str]] = []
     patterns = [rule["pattern"] if rule else None for rule in request.asks]
     for candidate in candidates(request.tool, asks, patterns):
+        if candidate.width not in widths:
+            continue
         made = _Maker(request, policy, text, reload, names, now, until, fold).offer(candidate, asks)
         if isinstance(made, Offer):
             found.append(made)
@@ -205,11 +209,49 @@ class _Maker:
         why = "no rule for this agent answers it: a mandatory rule or an agent above it asks"
         for key in candidate.keys:
             for owners in _owners(self.policy.at(self.now), self.request.agent):
-                made = self._proved(_Rule(candidate, key, owners, candidate.patterns), asks)
-                if isinstance(made, Offer):
-                    return made
-                why = made or why
+                for rule in self._beginnings(_Rule(candidate, key, owners, candidate.patterns)):
+                    made = self._proved(rule, asks)
+                    if isinstance(made, Offer):
+                        return made
+                    why = made or why
         return why
+
+    def _beginnings(self, rule: _Rule) -> Iterator[_Rule]:
+        """Yield a rule with the denies that it would hide, which is proved most often and soonest, and without."""
+        keeps = tuple(_repeated(rule, self._hidden(rule)))
+        # A deny of one action that is repeated below a tool's key would deny the tool's other actions.
+        several = len(set(self._actions(rule.key))) > 1 and rule.key != rule.candidate.keys[-1]
+        if keeps and not several:
+            yield replace(rule, keeps=keeps)
+        yield rule
+
+    def _actions(self, key: str) -> list[str]:
+        """Return the actions that a key is about."""
+        tools = self.policy.tools
+        return [action for action, _ in path_needs(key, tools)] if key in tools else [key.partition(".")[0]]
+
+    def _hidden(self, rule: _Rule) -> list[Rule]:
+        """Return denies that would no longer be looked at where the rule matches, as far as they are known."""
+        content, actions = self.policy.at(self.now).content, set(self._actions(rule.key))
+        found: dict[str, Rule] = {}
+        for owner in (None, *rule.owners):
+            agent = content.agents.get(owner or "")
+            source = content if owner is None else agent
+            if source is None:
+                continue
+            if rule.key == RUN:
+                lists = [source.run]
+            else:
+                same = {"*", rule.key}
+                lists = [
+                    rules
+                    for key, rules in source.rules.items()
+                    if key in same or (owner is None and actions & set(self._actions(key)))
+                ]
+            found |= {each.pattern: each for rules in lists for each in rules if each.effect is Effect.DENY}
+        if len(found) > _MOST_KEPT:
+            return []
+        return [each for each in found.values() if rule.key == RUN or _meet(each.pattern, rule.patterns)]
 
     def _proved(self, rule: _Rule, asks: Sequence[Need]) -> Offer | str:
         """Return the offer of a rule; where it would loosen denies, together with these denies once more."""
@@ -277,6 +319,14 @@ class _Maker:
                 return "it cannot be written into this file without changing another rule"
             return _Written(data, spelt, after)
         return why
+
+
+def _meet(pattern: str, others: tuple[str, ...]) -> bool:
+    try:
+        queries = PatternQueries([pattern, *others])
+        return any(queries.meet(0, number + 1) for number in range(len(others)))
+    except Undecided:
+        return True
 
 
 def _repeated(rule: _Rule, denies: Sequence[Rule]) -> Iterator[tuple[str, str]]:

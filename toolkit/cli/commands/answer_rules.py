@@ -66,7 +66,9 @@ def grant_always(arguments: argparse.Namespace, screen: Screen) -> int:
         if finished is not None:
             return _told(finished, None, [], [], screen)
         approvals.check_waits(request)
-        found, file = answering.offers_for(session.workspace, policy, place, request, now=now, until=until)
+        found, file = answering.offers_for(
+            session.workspace, policy, place, request, now=now, until=until, widths=(arguments.always,)
+        )
         offer = _chosen(found, arguments.always)
         settled = by_rule(approvals, request, policy.at(now), offer.after.at(now), session.fold)
         if not screen.as_json:
@@ -98,9 +100,8 @@ def _chosen(found: Offers, width: str) -> Offer:
     if offer is not None:
         return offer
     why = "; ".join(f"{words}: {reason}" if words else reason for words, reason in found.left_out)
-    others = ", ".join(f"--always={each.width}" for each in found.offers)
     message = f"This rule ({width}) is not offered" + (f": {why}" if why else "")
-    hint = f"choose {others}" if others else "grant this change alone"
+    hint = "`ringfence approvals show` prints the rules that are offered"
     raise CallError("invalid_arguments", message, where="always", hint=hint)
 
 
