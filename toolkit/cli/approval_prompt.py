@@ -124,9 +124,18 @@ def confirm(question: str) -> bool:
 
 
 class AtTerminal:
-    """The approver that asks at the controlling terminal. `session` has to be set before it is asked."""
+    """The approver that asks at the controlling terminal. `session` has to be set before it is asked.
+
+    An answer by a rule is written and stored here; the answer that is returned then is None.
+    """
 
     session: Session
+    policy: Path | None = None  # the policy's file, for answers that are rules
+
+    def _by_rule(self, request: Request, terminal: Terminal) -> bool:
+        from ringfence.toolkit.cli.rule_dialog import answer_by_rule  # the analysis is slow to import
+
+        return self.policy is not None and answer_by_rule(self.session, self.policy, request, terminal)
 
     def __call__(self, request: Request) -> Answer | None:
         """Ask about one request; refuse where there is no terminal or no answer.
@@ -138,17 +147,28 @@ class AtTerminal:
 
         try:
             with Terminal.open(CONTROLLING_TERMINAL) as terminal:
-                return answer(request, terminal, lambda wanted: effects(self.session, request, wanted))
+                return answer(
+                    request,
+                    terminal,
+                    lambda wanted: effects(self.session, request, wanted),
+                    None if self.policy is None else lambda: self._by_rule(request, terminal),
+                )
         except InBackground:
             return None
         except OSError:
             return Answer(granted=False, scope="once", reason="there is no terminal to ask at")
 
 
-def answer(request: Request, terminal: Terminal, told: Callable[[Answer], list[str]]) -> Answer:
+def answer(
+    request: Request,
+    terminal: Terminal,
+    told: Callable[[Answer], list[str]],
+    by_rule: Callable[[], bool] | None = None,
+) -> Answer | None:
     """Show the request, and ask until there is an answer or it is clear that there will be none.
 
     `told` gives what a grant for more than this change would do; it is shown, and asked about once more.
+    `by_rule` offers rules, and returns whether one was written: then the answer is None, as it is stored.
     """
     from ringfence.toolkit.approvals.requests import ONCE, Answer
     from ringfence.toolkit.granting.scopes import in_words
@@ -163,10 +183,18 @@ def answer(request: Request, terminal: Terminal, told: Callable[[Answer], list[s
     for letter, (scope, meaning) in wider.items():
         screen.line(f"  {letter}: {scope.words}", "dim")
         choices[letter] = meaning
+    if by_rule is not None and request.rules:
+        screen.line(
+            "  r: a rule of the policy, which answers it for good; what it opens is shown first", "dim"
+        )
+        choices["r"] = "rule"
     while True:
         chosen = terminal.ask("Allow it?", choices)
         if chosen == "d":
             screen.diff(request.preview)
+        elif chosen == "r" and by_rule is not None:
+            if by_rule():
+                return None
         elif chosen in wider:
             wanted = _granting(wider[chosen][0])
             for line in told(wanted):

@@ -119,6 +119,7 @@ def open_session(
     terminal = AtTerminal()
     session = _opened(arguments, ask, terminal if ask == "prompt" else None)
     terminal.session = session
+    terminal.policy = source_of(arguments, root_of(arguments)[0])
     return session
 
 

@@ -53,7 +53,8 @@ class CallHandler:
             answer = self._ask(self._approver, approval)
             if answer is None and self._is_pending(approval):
                 break
-            # From the start again: the change has to be the one that was approved.
+            # From the start again: the change has to be the one that was approved, or a rule answers it now.
+            self.refresh_policy()
             result = self._attempt(parsed, progress)
             if answer is not None and not _asks_about_changes(parsed, result, approval):
                 break

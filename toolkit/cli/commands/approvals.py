@@ -46,11 +46,17 @@ _COLUMNS = (
 
 
 def list_requests(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Print the requests, oldest first."""
+    """Print the requests: those that one answer could settle together, and otherwise oldest first."""
+    from ringfence.toolkit.rule_offers.settling import together
+
     with open_record(arguments) as session:
-        requests = session.approvals.listing(every=arguments.all)
+        groups = together(session.approvals.listing(every=arguments.all))
+    requests = [request for group in groups for request in group]
     if screen.as_json:
-        screen.json([request.to_json() for request in requests])
+        beside = {
+            one.id: [each.id for each in group if each.id != one.id] for group in groups for one in group
+        }
+        screen.json([{**request.to_json(), "together": beside[request.id]} for request in requests])
         return DONE
     start = max(arguments.page - 1, 0) * PAGE
     shown = requests[start : start + PAGE]
@@ -58,6 +64,13 @@ def list_requests(arguments: argparse.Namespace, screen: Screen) -> int:
         print_table(_COLUMNS, map(_row, shown), arguments, screen)
     else:
         screen.note("no such page" if requests else "no pending requests")
+    for group in groups:
+        if len(group) > 1 and group[0] in shown:
+            ids = ", ".join(one.id for one in group[1:])
+            screen.note(
+                f"one answer could settle {plural(len(group), 'request')} of session {escape(group[0].session)}:"
+                f" {group[0].id} and {ids}; `ringfence approvals show {group[0].id}` prints which"
+            )
     left = len(requests) - start - len(shown)
     if shown and left:
         screen.note(f"{plural(left, 'more request')}: --page {start // PAGE + 2}")
