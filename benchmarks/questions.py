@@ -57,7 +57,9 @@ def request(policy: Policy, number: int, tool: str, wanted: list[Need]) -> Reque
     rows = []
     rules = []
     for need in wanted:
-        effect, rule = policy.verdict("coder", tool, need.name if policy.has_kinds else need.action, need.path)
+        effect, rule = policy.verdict(
+            "coder", tool, need.name if policy.has_kinds else need.action, need.path
+        )
         rules += [rule.to_json() if rule else {}] if effect is Effect.ASK else []
         rows.append(
             {

@@ -55,6 +55,8 @@ def remove(data: bytes, path: Sequence[str], key: str) -> bytes:
         if below is None or below.kind != "mapping":
             raise LayoutError(f"there is no mapping '{each}'")
         chain.append(below)
+    if _value(chain[-1], key) is None:
+        raise LayoutError(f"there is no entry '{key}'")
     keys = [*path, key]
     while len(chain) > 1 and len(chain[-1].pairs) == 1:
         chain.pop()
@@ -129,10 +131,8 @@ class _Text:
         return self._joined(start, end, _flat([("*", self.text[start:end]), *entries]))
 
     def without(self, node: Node, key: str) -> bytes:
-        """Return the text without an entry of a mapping that has others."""
-        at = next((n for n, (name, _) in enumerate(node.pairs) if name.text == key), None)
-        if at is None:
-            raise LayoutError(f"there is no entry '{key}'")
+        """Return the text without an entry of a mapping."""
+        at = next(n for n, (name, _) in enumerate(node.pairs) if name.text == key)
         name, value = node.pairs[at]
         start, end = self._offset(name.start), self._end(value)
         if not self._is_flow(node):

@@ -66,5 +66,11 @@ def offered(
 ) -> Offers:
     data = text if isinstance(text, bytes) else text.encode()
     return offers(
-        asked, loaded(data), PolicyText("ringfence.yaml", data), loaded, Names(tuple(names)), now=NOW, until=until
+        asked,
+        loaded(data),
+        PolicyText("ringfence.yaml", data),
+        loaded,
+        Names(tuple(names)),
+        now=NOW,
+        until=until,
     )

@@ -18,7 +18,18 @@ from ringfence.policy import Effect, Need
 from ringfence.toolkit.rule_offers.marks import mark
 from ringfence.toolkit.rule_offers.offers import Offer
 from tests.analysis import test_commands as words
-from tests.property.test_policy_judge import AGENTS, RANK, TOOLS, effects, entry, hit, judge, keys, maps, policies
+from tests.property.test_policy_judge import (
+    AGENTS,
+    RANK,
+    TOOLS,
+    effects,
+    entry,
+    hit,
+    judge,
+    keys,
+    maps,
+    policies,
+)
 from tests.property.test_policy_judge import mandatory as items
 from tests.property.test_policy_judge import patterns
 from tests.rule_offers.making import LATER, NOW, loaded, offered, request
@@ -67,7 +78,14 @@ def seconds(until: Any) -> float:
 
 
 def floor(policy: dict, tool: str, action: str, path: str, directory: bool) -> int:
-    return judge({"mandatory": policy["mandatory"], "rules": {"*": "allow"}, "agents": {}}, "x", tool, action, path, directory)
+    return judge(
+        {"mandatory": policy["mandatory"], "rules": {"*": "allow"}, "agents": {}},
+        "x",
+        tool,
+        action,
+        path,
+        directory,
+    )
 
 
 def limit_of(policy: dict, agent: str) -> list[Any]:
@@ -134,9 +152,7 @@ asked_for = st.tuples(
 
 
 def needs_of(tool: str, path: str, to: str) -> list[Need]:
-    return [
-        Need(action, to if tool == "move_file" and action == "write" else path) for action in TOOLS[tool]
-    ]
+    return [Need(action, to if tool == "move_file" and action == "write" else path) for action in TOOLS[tool]]
 
 
 @settings(max_examples=120, deadline=None)
@@ -165,9 +181,11 @@ def check(policy: dict, offer: Offer, agent: str, needs: list[Need]) -> None:
         assert limit_of(written, name) == limit_of(policy, name)
         for key in TOOLS:
             if key not in ("read", "write"):
-                assert offer.after.limits(name, key) == loaded(json.dumps(policy)).limits(name, key) or _places(
-                    offer.after.limits(name, key)
-                ) == _places(loaded(json.dumps(policy)).limits(name, key))
+                assert offer.after.limits(name, key) == loaded(json.dumps(policy)).limits(
+                    name, key
+                ) or _places(offer.after.limits(name, key)) == _places(
+                    loaded(json.dumps(policy)).limits(name, key)
+                )
     asked = {need.path for need in needs}
     opened: dict[str, None] = {}
     before, after = plain(policy, NOW), plain(written, NOW)
@@ -187,7 +205,8 @@ def check(policy: dict, offer: Offer, agent: str, needs: list[Need]) -> None:
     assert offer.opens.paths == len(shown)
     assert list(offer.opens.first) == [name.rstrip("/") for name in shown[: len(offer.opens.first)]]
     assert all(
-        judge(after, agent, made_tool(needs), need.action, need.path, False) == RANK["allow"] for need in needs
+        judge(after, agent, made_tool(needs), need.action, need.path, False) == RANK["allow"]
+        for need in needs
     )
     short, directory = offer.opens.shortest, offer.opens.directory
     if short is None:
@@ -230,7 +249,11 @@ def test_a_rule_is_offered_wherever_the_agent_has_none_and_only_the_floor_denies
     mandatory: list, reading: Any, unused: Any, path: str
 ) -> None:
     """So that the other test is about something: here the narrowest rule is always found."""
-    policy = {"version": 1, "mandatory": [item for item in mandatory if "deny" in item], "rules": {"delete": "ask"}}
+    policy = {
+        "version": 1,
+        "mandatory": [item for item in mandatory if "deny" in item],
+        "rules": {"delete": "ask"},
+    }
     engine = loaded(json.dumps(policy))
     made = request(engine, "coder", "delete_file", [Need("delete", path)])
     found = offered(json.dumps(policy), made, PLACES)
@@ -239,7 +262,11 @@ def test_a_rule_is_offered_wherever_the_agent_has_none_and_only_the_floor_denies
 
 
 @settings(max_examples=60, deadline=None)
-@given(words.policies, st.sampled_from([line for line in words.LINES if line != words.NOT_WHOLE]), st.sampled_from(["x", "x/z", "other"]))
+@given(
+    words.policies,
+    st.sampled_from([line for line in words.LINES if line != words.NOT_WHOLE]),
+    st.sampled_from(["x", "x/z", "other"]),
+)
 def test_an_offered_rule_for_commands_answers_questions_and_nothing_else(
     content: dict, line: str, agent: str
 ) -> None:

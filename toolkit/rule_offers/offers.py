@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ringfence.policy import Effect, Need, Policy
-from ringfence.policy.analysis.pattern_queries import PatternQueries, Undecided
+from ringfence.policy.analysis.command_classes import classes
+from ringfence.policy.analysis.pattern_queries import Budget, PatternQueries, Undecided
 from ringfence.policy.errors import PolicyError
 from ringfence.policy.formatting import rule_lines
 from ringfence.policy.formatting.formatter import LayoutError
@@ -251,7 +252,8 @@ class _Maker:
             found |= {each.pattern: each for rules in lists for each in rules if each.effect is Effect.DENY}
         if len(found) > _MOST_KEPT:
             return []
-        return [each for each in found.values() if rule.key == RUN or _meet(each.pattern, rule.patterns)]
+        meet = _commands_meet if rule.key == RUN else _meet
+        return [each for each in found.values() if meet(each.pattern, rule.patterns)]
 
     def _proved(self, rule: _Rule, asks: Sequence[Need]) -> Offer | str:
         """Return the offer of a rule; where it would loosen denies, together with these denies once more."""
@@ -325,6 +327,13 @@ def _meet(pattern: str, others: tuple[str, ...]) -> bool:
     try:
         queries = PatternQueries([pattern, *others])
         return any(queries.meet(0, number + 1) for number in range(len(others)))
+    except Undecided:
+        return True
+
+
+def _commands_meet(pattern: str, others: tuple[str, ...]) -> bool:
+    try:
+        return any(each.matched & 1 and each.matched > 1 for each in classes([pattern, *others], Budget()))
     except Undecided:
         return True
 
