@@ -53,6 +53,10 @@ def log(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the last audit records, oldest first; as JSON, one a line."""
     conditions = wanted(arguments)
     with open_record(arguments) as session:
+        if arguments.stats:
+            from ringfence.toolkit.cli.commands.question_stats import stats  # the analysis is slow to import
+
+            return stats(session, conditions, arguments, screen)
         shown, _ = audit.head(session.state)
         if arguments.lines:
             records: Iterable[dict[str, Any]] = audit.newest(session.state, conditions, arguments.lines)

@@ -41,11 +41,18 @@ HISTORY: tuple[Command, ...] = (
             ),
             *PICKING,
             opt("-f", "--follow", action="store_true", says="keep running, and print new records"),
+            opt(
+                "--stats",
+                action="store_true",
+                says="print figures instead: questions a day, how they were answered, which rules asked and"
+                " answered, and how many paths rules and grants open",
+            ),
             *SHOWING,
             *LOOKING,
         ),
         (
             "ringfence log",
+            "ringfence log --stats --since 7d",
             "ringfence log --agent coder --effect deny --since 2h",
             "ringfence log --path 'infra/**' --approved --by ann --since 7d",
             "ringfence log --session nightly --json | jq .tool",
