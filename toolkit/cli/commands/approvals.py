@@ -53,15 +53,14 @@ def list_requests(arguments: argparse.Namespace, screen: Screen) -> int:
         groups = together(session.approvals.listing(every=arguments.all))
     requests = [request for group in groups for request in group]
     if screen.as_json:
-        beside = {
-            one.id: [each.id for each in group if each.id != one.id] for group in groups for one in group
-        }
-        screen.json([{**request.to_json(), "together": beside[request.id]} for request in requests])
+        numbered = [(number, one) for number, group in enumerate(groups) for one in group]
+        screen.json([{**request.to_json(), "group": number} for number, request in numbered])
         return DONE
     start = max(arguments.page - 1, 0) * PAGE
     shown = requests[start : start + PAGE]
     if shown:
-        print_table(_COLUMNS, map(_row, shown), arguments, screen)
+        policy = _policy(arguments).at(time.time())
+        print_table(_COLUMNS, (_row(request, policy) for request in shown), arguments, screen)
     else:
         screen.note("no such page" if requests else "no pending requests")
     for group in groups:
@@ -77,8 +76,13 @@ def list_requests(arguments: argparse.Namespace, screen: Screen) -> int:
     return DONE
 
 
-def _row(request: Request) -> tuple[str, ...]:
-    return request.id, when(request.asked), request.agent, request.session, request.title, _state(request)
+def _row(request: Request, policy: Policy) -> tuple[str, ...]:
+    from ringfence.toolkit.rule_offers.offers import answers
+
+    state = _state(request)
+    if request.state == PENDING and answers(policy, request):
+        state += "; the policy allows it now"
+    return request.id, when(request.asked), request.agent, request.session, request.title, state
 
 
 def show(arguments: argparse.Namespace, screen: Screen) -> int:

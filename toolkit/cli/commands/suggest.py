@@ -24,6 +24,12 @@ STATE = "state"  # as `replay` calls the audit of the workspace's state
 
 def suggest(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the proposed policy, and the calls whose verdict it does not give."""
+    if arguments.rules:
+        if arguments.file not in (None, STATE) or arguments.out:
+            raise UsageError("--rules: reads this workspace's own record, and writes no file")
+        from ringfence.toolkit.cli.commands.proposed_rules import propose_rules  # slow to import
+
+        return propose_rules(arguments, screen)
     if arguments.file not in (None, STATE):
         found = propose(asked(_lines(arguments.file)))
     else:

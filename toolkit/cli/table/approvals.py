@@ -8,7 +8,7 @@ APPROVALS: tuple[Command, ...] = (
     Command(
         "approvals list",
         "commands.approvals:list_requests",
-        "list the pending requests",
+        "list the pending requests, together those that one answer could settle",
         (
             opt("--all", action="store_true", says="also answered requests"),
             opt(
@@ -19,6 +19,7 @@ APPROVALS: tuple[Command, ...] = (
                 says="the page, of 50 requests each, oldest first; --json prints all (default: 1)",
             ),
             *SHOWING,
+            POLICY,
             *APPROVING,
         ),
         ("ringfence approvals list",),

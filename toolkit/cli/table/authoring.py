@@ -180,14 +180,25 @@ AUTHORING: tuple[Command, ...] = (
                 says="a file with the output of `ringfence log --json`; - is stdin; `state` is the audit log"
                 " of the workspace (default: state)",
             ),
+            opt(
+                "--rules",
+                action="store_true",
+                says="propose rules for the policy in force instead, for folders where most answers were yes:"
+                " each with what it opens, a proof that it loosens nothing, and the policy's diff",
+            ),
             OUT,
             ROOT,
+            POLICY,
             ENDPOINT,
             STATE,
             PLACE,
             JSON,
         ),
-        ("ringfence suggest --out suggested.yaml", "ringfence log -n 0 --json | ringfence suggest -"),
+        (
+            "ringfence suggest --out suggested.yaml",
+            "ringfence suggest --rules",
+            "ringfence log -n 0 --json | ringfence suggest -",
+        ),
         "The suggested policy never allows what a person refused. Each rule lists the requests it is based"
         " on. Calls for which the policy gives another verdict than the person are listed. Read and `check`"
         " it before you use it.",
