@@ -1,7 +1,8 @@
 """Judge of a host's call: where each path really leads, and the policy's verdict.
 
-Reads names and kinds only; opens no file but the policy. `content_judge` reads contents. The host opens the path by its name later, so a swap
-in between is not noticed: only Ringfence's own tools keep the judged file open.
+Reads names and kinds only; opens no file but the policy (`content_judge` reads contents). The host opens the
+path by its name later, so a swap in between is not noticed: only Ringfence's own tools keep the judged file
+open.
 """
 
 from __future__ import annotations

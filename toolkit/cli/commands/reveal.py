@@ -7,24 +7,24 @@ from typing import Any
 
 from ringfence.policy.detection.find import MAX_BYTES, find
 from ringfence.policy.model import Detector
-from ringfence.toolkit.cli.context import open_session
+from ringfence.toolkit.cli.context import open_record
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.runner import DONE
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.session.secret_marks import MarkedPlace, SecretMarks, digits_of
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.backend import at
-from ringfence.toolkit.text import decode, escape
+from ringfence.toolkit.text import decode
 
 
 def reveal(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the secret behind a mark, or raise CallError if it is not there any more."""
-    with open_session(arguments, read_only=True) as session:
+    with open_record(arguments) as session:
         found = _secret(session, arguments.mark.strip())
-    if arguments.json:
+    if screen.as_json:
         screen.json(found)
     else:
-        screen.error(f"{found['detector']} in {escape(found['path'])}, line {found['line']}:")
+        screen.note(f"{found['detector']} in {found['path']}, line {found['line']}:")
         screen.line(found["secret"])
     return DONE
 

@@ -98,6 +98,22 @@ HISTORY: tuple[Command, ...] = (
         " is paged.",
     ),
     Command(
+        "reveal",
+        "commands.reveal:reveal",
+        "print the secret behind a mark in an answer, with its file and line",
+        (
+            opt("mark", metavar="MARK", says="the mark with its brackets, in quotes"),
+            ROOT,
+            ENDPOINT,
+            STATE,
+            PLACE,
+            JSON,
+        ),
+        ("ringfence reveal '[hidden private-key 3f2a9c]'",),
+        "For people: no tool of an agent shows it. Prints what is in the file now; the secret of a mark in a"
+        " command's output is not stored.",
+    ),
+    Command(
         "prune",
         "commands.prune:prune",
         "permanently remove old contents from the history",
