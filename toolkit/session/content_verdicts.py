@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ringfence.policy import Decision, Effect, Need
 from ringfence.policy.detection.encodings import encoding
 from ringfence.policy.detection.find import MAX_BYTES, Found, added, find, mask
-from ringfence.policy.model import Detector
+from ringfence.policy.model import Detector, Rule
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import FILE, Change, Move, Plan, Stat, Write
@@ -29,6 +29,7 @@ from ringfence.toolkit.text import escape
 from ringfence.toolkit.workspace.view import Screen, Screened, aliased
 
 Rules = Mapping[Detector, Decision]
+_OUTPUT = "output"  # stands for any file that a command may show
 _ROUNDS = 4  # how often masked content is masked again before all of it is
 
 
@@ -48,37 +49,36 @@ def screen_of(attempt: Attempt) -> Screen:
     return lambda names, data, how: screen(attempt, names, data, how)
 
 
-def screen(
-    attempt: Attempt, names: tuple[str, ...], data: bytes, how: str, *, complete: bool = True
-) -> Screened:
-    """Return content of a file, named by its real path first, as the agent may have it. Content that is not
-    `complete` cannot be examined.
+def screen(attempt: Attempt, names: tuple[str, ...], data: bytes, how: str) -> Screened:
+    """Return content of a file, named by its real path first, as the agent may have it.
 
     Raises CallError `denied_by_policy` if the policy refuses it and `how` is not "hide".
     """
     rules = _stricter(attempt, [Need("read", name, name == paths.ROOT) for name in names])
-    found = find(data, rules) if complete else _unexamined(rules, len(data))
+    return _screened(attempt, names[0], data, find(data, rules), rules, how)
+
+
+def _screened(  # noqa: PLR0913  one content with all that decides about it
+    attempt: Attempt, path: str, data: bytes, found: tuple[Found, ...], rules: Rules, how: str
+) -> Screened:
     if not found:
         return Screened(data)
     finds = attempt.content = attempt.content or ContentFinds()
     marks = SecretMarks(attempt.context.state)
     masked = tuple(one for one in found if _masks(rules[one.detector]))
-    worst = max(
-        (rules[one.detector].effect for one in found if not _masks(rules[one.detector])), default=Effect.ALLOW
-    )
+    worst = max((rules[one.detector].effect for one in found if one not in masked), default=Effect.ALLOW)
     hides, left_out = how == "hide", how == "leave out" and worst is Effect.DENY
-    noted = [_find(marks, names[0], data, one, rules[one.detector]) for one in found]
-    finds.note([replace(one, masked=_masks(one.decision) or hides, left_out=left_out) for one in noted])
+    noted = [_find(marks, path, data, one, rules[one.detector]) for one in found]
+    finds.note([replace(one, masked=hides or _masks(one.decision), left_out=left_out) for one in noted])
     if not attempt.enforcing:
         return Screened(data)
     spans = tuple((one.start, one.end) for one in _apart(found))
     if worst is Effect.DENY and not hides:
-        raise _refused(attempt, noted, names[0])
-    if masked or hides:
-        finds.hidden = True
+        raise _refused(attempt, noted, path)
+    finds.hidden = finds.hidden or bool(masked) or hides
     if worst is not Effect.ALLOW and hides:
         return Screened(None, spans)
-    return Screened(_masked(marks, names[0], data, masked), spans)
+    return Screened(_masked(marks, path, data, masked), spans)
 
 
 def judge(attempt: Attempt, plan: Plan) -> Plan:
@@ -105,15 +105,40 @@ def judge(attempt: Attempt, plan: Plan) -> Plan:
 
 
 def command_output(attempt: Attempt, output: bytes, *, complete: bool) -> bytes:
-    """Return a command's output as its answer may have it. Judged as reading the root."""
-    shown = screen(attempt, (paths.ROOT,), output, "refuse", complete=complete).data
+    """Return a command's output as its answer may have it; what is not complete cannot be examined."""
+    rules = _rules_for_output(attempt)
+    found = find(output, rules) if complete else _unexamined(rules, len(output))
+    shown = _screened(attempt, paths.ROOT, output, found, rules, "refuse").data
     assert shown is not None, "what is refused is raised"
     return shown
 
 
 def examines_output(attempt: Attempt) -> bool:
     """Whether a command's output is examined before any of it is given."""
-    return attempt.enforcing and bool(_stricter(attempt, [Need("read", paths.ROOT, True)]))
+    return attempt.enforcing and bool(_rules_for_output(attempt))
+
+
+def _rules_for_output(attempt: Attempt) -> dict[Detector, Decision]:
+    """Return the decisions on a command's output: as on reading the root, and a file directly in it.
+
+    A command runs also where reading the root asks or is denied without any find. Then what is found is
+    masked.
+    """
+    rules: dict[Detector, Decision] = {}
+    for need in (Need("read", paths.ROOT, True), Need("read", _OUTPUT)):
+        found = _stricter(attempt, [need])
+        plain = attempt.judge([need])
+        if plain.effect is not Effect.ALLOW:
+            found = {each: _as_mask(plain) for each in attempt.policy.detectors} | found
+        for detector, decision in found.items():
+            if _strictness(decision) > _strictness(rules.get(detector)):
+                rules[detector] = decision
+    return rules
+
+
+def _as_mask(decision: Decision) -> Decision:
+    rule = decision.rule or Rule("global", None, "read", "*", Effect.ASK)
+    return replace(decision, effect=Effect.ASK, rule=replace(rule, effect=Effect.ASK, mask=True))
 
 
 def refuses(attempt: Attempt, change: Change) -> bool:
