@@ -232,6 +232,7 @@ def _planned(attempt: Attempt, progress: Progress, policy: Commands, scratch: Sc
     if not changes:
         _withdraw(attempt, scratch)  # somebody else has made the same changes meanwhile
     given, output = attempt.arguments, bytes.fromhex(ended["output"])
+    shown = _examined(attempt, output, complete=ended["output_bytes"] <= len(output))
     attempt.ran = CommandRun(
         command=given["command"],
         cwd=attempt.cwd,
@@ -241,8 +242,8 @@ def _planned(attempt: Attempt, progress: Progress, policy: Commands, scratch: Sc
         seconds=ended["seconds"],
         level=ended["level"],
         network=ended["network"],
-        output=_examined(attempt, output, complete=ended["output_bytes"] <= len(output)),
-        output_bytes=ended["output_bytes"],
+        output=shown,
+        output_bytes=ended["output_bytes"] - len(output) + len(shown),
         hidden=len(ended["hidden"]),
         changes=changes,
         counts=counts_of(changes) if denied else found.counts,
