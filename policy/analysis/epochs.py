@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ringfence.policy.evaluation.dates import date, rfc3339
 from ringfence.policy.evaluation.engine import Engine
 
 
@@ -43,10 +44,7 @@ def said_of(since: float | None, until: float | None) -> str:
 
 def text(time: float) -> str:
     """Return a time as its date if it is midnight in UTC, else with the time."""
-    from datetime import UTC, datetime
-
-    moment = datetime.fromtimestamp(time, UTC)
-    return f"{moment:%Y-%m-%d}" if time % 86_400 == 0 else f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+    return date(time) if time % 86_400 == 0 else rfc3339(time)
 
 
 def end(time: float) -> str:
@@ -56,6 +54,4 @@ def end(time: float) -> str:
 
 def in_json(time: float | None) -> str | None:
     """Return a time as RFC 3339 in UTC, or None."""
-    from datetime import UTC, datetime
-
-    return None if time is None else f"{datetime.fromtimestamp(time, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return None if time is None else rfc3339(time)

@@ -12,6 +12,7 @@ from typing import Any
 from ringfence.policy.commands.needs import judged
 from ringfence.policy.commands.patterns import parse
 from ringfence.policy.evaluation.agent_patterns import applies
+from ringfence.policy.evaluation.dates import rfc3339
 from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.evaluation.projection import Entry, special_entries
 from ringfence.policy.model import RUN, Effect, Mandatory, Rule, Step
@@ -73,10 +74,7 @@ def not_counting(  # noqa: PLR0913  the parameters of Engine.verdict, and a time
 def _why(entry: Entry, at: float | None) -> str:
     """Return why an entry does not count; empty if it does."""
     if entry.until is not None and at is not None and entry.until <= at:
-        from datetime import UTC, datetime
-
-        moment = datetime.fromtimestamp(entry.until, UTC)
-        return f"it ended at {moment:%Y-%m-%dT%H:%M:%SZ}"
+        return f"it ended at {rfc3339(entry.until)}"
     reasons = [f"it is on trial: it would say {entry.effect}"] if entry.trial else []
     if entry.content:
         reasons.append(f"it counts only where {' or '.join(map(str, entry.content))} is found")
