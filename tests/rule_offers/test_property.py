@@ -28,10 +28,10 @@ from tests.property.test_policy_judge import (
     judge,
     keys,
     maps,
+    patterns,
     policies,
 )
 from tests.property.test_policy_judge import mandatory as items
-from tests.property.test_policy_judge import patterns
 from tests.rule_offers.making import LATER, NOW, loaded, offered, request
 
 pytestmark = pytest.mark.timeout(600)

@@ -26,8 +26,43 @@ COMMAND_WORDS = {
 MOST_PATHS = 5  # paths that one rule names one by one
 # Programs that run other commands or code from their arguments: a rule for all their arguments allows all.
 RUNS_OTHERS = frozenset(
-    "ash bash busybox chroot command dash doas env eval exec find fish ksh make nice nohup npx node parallel"
-    " perl php python python3 ruby sh ssh stdbuf su sudo timeout time uvx watch xargs zsh".split()
+    [
+        "ash",
+        "bash",
+        "busybox",
+        "chroot",
+        "command",
+        "dash",
+        "doas",
+        "env",
+        "eval",
+        "exec",
+        "find",
+        "fish",
+        "ksh",
+        "make",
+        "nice",
+        "nohup",
+        "npx",
+        "node",
+        "parallel",
+        "perl",
+        "php",
+        "python",
+        "python3",
+        "ruby",
+        "sh",
+        "ssh",
+        "stdbuf",
+        "su",
+        "sudo",
+        "timeout",
+        "time",
+        "uvx",
+        "watch",
+        "xargs",
+        "zsh",
+    ]
 )
 
 

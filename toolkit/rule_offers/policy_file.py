@@ -35,7 +35,7 @@ class PolicyFile:
 
     def reload(self, data: bytes) -> Policy:
         """Return the policy with other bytes in this file. Raises PolicyError."""
-        return Policy.load(self.source, kept=False, replaced={os.path.realpath(self.place): data})
+        return Policy.load(self.source, kept=False, unsaved={os.path.realpath(self.place): data})
 
 
 def file_for_rules(source: Path, policy: Policy) -> PolicyFile:

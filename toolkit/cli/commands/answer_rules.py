@@ -25,7 +25,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.rule_offers import answering, policy_file
 from ringfence.toolkit.rule_offers.marks import AnsweredRule, answered_rules, request_of
 from ringfence.toolkit.rule_offers.offers import Offer, Offers
-from ringfence.toolkit.rule_offers.settling import Settled, by_rule
+from ringfence.toolkit.rule_offers.settling import by_rule
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.text import escape, plural, when
 
