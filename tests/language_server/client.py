@@ -13,7 +13,7 @@ from pygls.lsp.client import LanguageClient
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "ringfence", "lsp")
-PATIENCE = 15
+PATIENCE = 40
 
 
 def environment() -> dict[str, str]:

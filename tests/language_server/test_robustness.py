@@ -20,7 +20,7 @@ from lsprotocol import types as lsp
 from tests.language_server.client import COMMAND, ROOT, environment
 from tests.language_server.conftest import Live
 
-SECONDS = 15
+SECONDS = 40
 REQUESTS: dict[str, Any] = {
     lsp.TEXT_DOCUMENT_HOVER: lsp.HoverParams,
     lsp.TEXT_DOCUMENT_COMPLETION: lsp.CompletionParams,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -120,7 +121,7 @@ class Analyses:
             loading = await asyncio.to_thread(load, root, files)
             analysis.loading = loading
             if loading.policy is not None:
-                analysis.questions = RuleQuestions(loading.policy, root.name, fold_at(root))
+                analysis.questions = RuleQuestions(loading.policy.at(time.time()), root.name, fold_at(root))
             analysis.loaded.set()
             self._show()
             self._refreshed()
@@ -165,10 +166,11 @@ class Analyses:
                 ]
                 if at is not None and path != root and problems:
                     shown.setdefault(root, []).extend(elsewhere(documents[path], problems, at))
-        for path in {*shown, *self._shown, *self._files.documents}:
+        opened = {path for path, document in self._files.documents.items() if document.is_policy}
+        for path in {*shown, *self._shown, *opened}:
             found = shown.get(path, [])
             if self._shown.get(path) != found:
                 self._publish(self._files.get(path) or Document(path, ""), found)
         self._shown = {path: found for path, found in shown.items() if found} | {
-            path: [] for path in self._files.documents if not shown.get(path)
+            path: [] for path in opened if not shown.get(path)
         }

@@ -23,7 +23,12 @@ _SEVERITIES = {
     "warning": lsp.DiagnosticSeverity.Warning,
     "note": lsp.DiagnosticSeverity.Information,
 }
-_FADED = ("dead-rule", "idle-rule", "tool-key-settled")  # an editor shows these as code without effect
+_FADED = (
+    "dead-rule",
+    "idle-rule",
+    "kind-key-settled",
+    "tool-key-settled",
+)  # an editor shows these as code without effect
 
 
 def diagnostic(document: Document, remark: Remark) -> lsp.Diagnostic:

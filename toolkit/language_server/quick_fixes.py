@@ -241,6 +241,7 @@ _BY_CODE: Mapping[str, Callable[[Document, Remark], Iterator[Fix]]] = {
     "idle-rule": _without,
     "ignore-unused": _comment,
     "key_missing": _key_missing,
+    "kind-key-settled": _without,
     "number_invalid": _size,
     "pattern-class-name": _change_pattern(_named),
     "pattern-class-word": _change_pattern(lambda _, pattern: spelled_out(pattern)),

@@ -6,12 +6,14 @@ The same problems, findings and cases as `ringfence check` prints, from the same
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from ringfence.policy import Folding, Policy, PolicyError, Problem
+from ringfence.policy.analysis.epochs import from_now_on
 from ringfence.policy.errors import Where, visible
 from ringfence.policy.evaluation.cases import CaseResult
 from ringfence.policy.lint.codes import FINDINGS, Finding, Level
@@ -107,6 +109,7 @@ def findings(loading: Loading, files: OpenFiles, expired: Callable[[], bool]) ->
         for place in (path, cases_of(path, files))
         if place is not None and (document := files.get(place)) is not None
     ]
+    now = time.time()
     found = examine(
         policy,
         path.name,
@@ -115,6 +118,8 @@ def findings(loading: Loading, files: OpenFiles, expired: Callable[[], bool]) ->
         workspace=workspace,
         fold=fold_at(path),
         expired=expired,
+        now=now,
+        times=from_now_on((policy,), now),
     )
     out = [_of_finding(path, finding) for finding in found.findings]
     out += [_of_case(path, result) for result in found.results if not result.passed]
