@@ -38,18 +38,18 @@ from ringfence.toolkit.tools.run_command import fields
 _ELSEWHERE = "elsewhere"
 _NOT_SHOWN = b"(not shown, because of its content)"
 _PENDING = 4  # all pending scratches together may have so many times the limit of one
-_IN_MEMORY: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+# By state in memory: its folder, and what removes it, at the latest when the state is gone.
+_IN_MEMORY: weakref.WeakKeyDictionary[Any, tuple[str, Callable[[], object]]] = weakref.WeakKeyDictionary()
 
 
 def scratches_of(context: Context) -> Scratches:
     """Return the scratches of a session's workspace: beside its state, or in memory where the state is."""
     folder = context.state.folder
     if folder is None:
-        folder = _IN_MEMORY.get(context.state)
-        if folder is None:
-            folder, held = temporary_folder()
-            _IN_MEMORY[context.state] = folder
-            weakref.finalize(context.state, remove_folder, folder, held)
+        if context.state not in _IN_MEMORY:
+            made, held = temporary_folder()
+            _IN_MEMORY[context.state] = made, weakref.finalize(context.state, remove_folder, made, held)
+        folder, _ = _IN_MEMORY[context.state]
     beside = str(Path(folder, FOLDER))
     used = running.usable_folder(beside)
     if used != beside:
@@ -57,6 +57,13 @@ def scratches_of(context: Context) -> Scratches:
         private_directory(beside)
         private_file(str(Path(beside, _ELSEWHERE)))
     return Scratches(used)
+
+
+def remove_scratches(context: Context) -> None:
+    """Remove the folder of a state in memory, if there is one."""
+    found = _IN_MEMORY.pop(context.state, None)
+    if found is not None:
+        found[1]()
 
 
 def sweep(context: Context) -> int:

@@ -5,6 +5,7 @@ are scratches.
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from ringfence.toolkit.commands.folder_names import FOLDER, TURN
@@ -27,6 +28,13 @@ def sweep_scratches(context: Context) -> None:
         import logging  # slow to import, and seldom needed
 
         logging.getLogger("ringfence").warning("scratches of commands were not removed: %s", error)
+
+
+def end_scratches(context: Context) -> None:
+    """Remove the folder for the scratches of a state in memory, which ends with its session."""
+    commands = sys.modules.get("ringfence.toolkit.session.commands")
+    if context.state.folder is None and commands is not None:  # else no command was asked for
+        commands.remove_scratches(context)
 
 
 def _may_have_scratches(folder: str) -> bool:

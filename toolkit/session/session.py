@@ -26,6 +26,7 @@ from ringfence.toolkit.progress import Progress, Tell
 from ringfence.toolkit.session.attempt import Attempt
 from ringfence.toolkit.session.call_handler import Approver, CallHandler
 from ringfence.toolkit.session.crash_recovery import recover_left_open, recover_orphans
+from ringfence.toolkit.session.left_scratches import end_scratches
 from ringfence.toolkit.session.open import Places, open_context
 from ringfence.toolkit.session.policy_source import PolicySource
 from ringfence.toolkit.session.recorder import Recorder
@@ -134,6 +135,7 @@ class Session:
         """Stop retention and subscriptions, update the audit's copy, and close state and workspace."""
         self._retention.close()
         self._recorder.close()
+        end_scratches(self.context)
         self.state.close()
         self.workspace.close()
 
