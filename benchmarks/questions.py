@@ -1,12 +1,12 @@
-"""Claim: with the rule for the folder as the answer, a day of 200 requests asks at most a fifth of the questions.
+"""Claim: answered with the folder's rule, a day of 200 requests asks at most a fifth of the questions.
 
     python benchmarks/questions.py
 
-The day is recorded in questions_day.txt: the last 200 changes of files in this repository's history, as calls of
-one agent. The policy asks about every write and deletion. A person says yes to each question, in one of these
-ways: once; with the narrowest rule; with the rule for the folder; with the rule for this kind of file. Where the
-rule is not offered, the next narrower one counts, and else yes, once. Every rule is proved and written as
-`ringfence approvals grant --always` does. Deterministic: no time is measured.
+The day is recorded in questions_day.txt: the last 200 changes of files in this repository's history, as calls
+of one agent. The policy asks about every write and deletion. A person says yes to each question, in one of
+these ways: once; with the narrowest rule; with the rule for the folder; with the rule for this kind of file.
+Where the rule is not offered, the next narrower one counts, and else yes, once. Every rule is proved and
+written as `ringfence approvals grant --always` does. Deterministic: no time is measured.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def request(policy: Policy, number: int, tool: str, wanted: list[Need]) -> Reque
 
 
 def questions(width: str | None) -> tuple[int, int]:
-    """Return how many questions the day has with rules of a width (None: yes, once), and the number of rules."""
+    """Return the day's questions with rules of a width (None: yes, once), and the number of rules."""
     data, asked, rules = POLICY, 0, 0
     policy = loaded(data)
     for number, (tool, *paths) in enumerate(day()):

@@ -308,6 +308,11 @@ MAY_IMPORT = {
         " toolkit.plan toolkit.protected_paths toolkit.session toolkit.storage toolkit.text toolkit.tools"
         " toolkit.workspace"
     ),
+    "toolkit.rule_offers": words(
+        "policy policy.analysis policy.commands policy.errors policy.evaluation policy.formatting"
+        " policy.model policy.patterns toolkit.approvals toolkit.audit toolkit.errors toolkit.file_ownership"
+        " toolkit.grant_patterns toolkit.paths toolkit.plan toolkit.storage toolkit.text toolkit.workspace"
+    ),
     "toolkit.mcp": words(
         "toolkit.approvals toolkit.audit toolkit.call toolkit.catalog toolkit.errors toolkit.grant_patterns"
         " toolkit.granting toolkit.line_reader toolkit.locations toolkit.progress toolkit.session"
@@ -346,8 +351,8 @@ MAY_IMPORT = {
         " toolkit.http toolkit.language_server toolkit.line_reader toolkit.locations toolkit.mcp"
         " toolkit.monitoring"
         " toolkit.paths toolkit.program_files toolkit.progress toolkit.project_root"
-        " toolkit.protected_paths toolkit.review toolkit.sandbox toolkit.session toolkit.state"
-        " toolkit.state_repair toolkit.storage toolkit.text toolkit.tools toolkit.version"
+        " toolkit.protected_paths toolkit.review toolkit.rule_offers toolkit.sandbox toolkit.session"
+        " toolkit.state toolkit.state_repair toolkit.storage toolkit.text toolkit.tools toolkit.version"
         " toolkit.workspace"
     ),
     "toolkit.testing": words(
@@ -484,6 +489,7 @@ MAY_WRITE = {
     "toolkit.testing.backend_contract": "the workspace that its test fixture gives",
     "toolkit.cli.create_file": "a new file, at a person's command",
     "toolkit.cli.replace_file": "a policy or another program's settings, at a person's command",
+    "toolkit.rule_offers.policy_file": "a policy, at a person's command",
     "toolkit.hooks.respond": "/dev/null",
     "toolkit.cli.host_commands": "/dev/null",
     "toolkit.cli.commands.hook": "another program's settings, at a person's command",

@@ -53,7 +53,6 @@ def ask(session: Session, path: str, number: int) -> Request:
         [Need("delete", path)],
         id=f"a-{number:016x}",
         digest=path,
-        ,
     )
     return session.approvals.ask(replace(made, asked=time.time(), arguments={"path": path}))[0]
 

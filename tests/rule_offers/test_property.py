@@ -1,7 +1,7 @@
-"""No offered rule lets through what a deny, a mandatory rule or a limit stops, and what is shown is what opens.
+"""No offered rule passes what a deny, a mandatory rule or a limit stops; what is shown is what opens.
 
-Over random policies and requests, judged by brute force from the text of the policy (which shares nothing with the
-engine), and by the engine.
+Over random policies and requests, judged by brute force from the text of the policy (which shares nothing
+with the engine), and by the engine.
 """
 
 import itertools
@@ -132,7 +132,7 @@ def simple(agents: dict) -> dict:
 
 
 special = st.builds(
-    lambda effect, until: {"effect": effect, "until": f"{datetime.fromtimestamp(until).astimezone().isoformat()}"},
+    lambda effect, until: {"effect": effect, "until": datetime.fromtimestamp(until).astimezone().isoformat()},
     effects, ends,
 )  # fmt: skip
 one_map = st.one_of(maps, st.dictionaries(patterns, special, min_size=1, max_size=2))

@@ -136,18 +136,19 @@ class Approvals:
         reason: str = "",
         first: Callable[[], object] = lambda: None,
     ) -> Request:
-        """Answer a pending request by a rule of the policy, or by the answer to another request, with their id.
+        """Answer a pending request by the id of a rule of the policy, or of another request with its answer.
 
-        For people only. It permits nothing: the rule or the other grant does. `first` runs within the transaction,
-        once the request is known to be pending and not refused; if it raises, nothing is recorded. Raises CallError
-        `not_found` and `approval_stale`, as `answer`.
+        For people only. It permits nothing: the rule or the other grant does. `first` runs within the
+        transaction, once the request is known to be pending and not refused; if it raises, nothing is
+        recorded. Raises CallError `not_found` and `approval_stale`, as `answer`.
         """
         with self._state.transaction(durable=True) as db:
             request = self.get(approval)
             self.check_waits(request)
             first()
             db.execute(
-                "UPDATE approval SET state=?, scope=?, pattern=?, reason=?, decided_by=?, decided=? WHERE id=?",
+                "UPDATE approval SET state=?, scope=?, pattern=?, reason=?, decided_by=?, decided=?"
+                " WHERE id=?",
                 (SETTLED, scope, settled_by, reason, by, self._clock(), approval),
             )
             self._note(db, request, GRANTED, Answer(True, scope, reason, by, settled_by))
@@ -231,7 +232,7 @@ class Approvals:
     def revoke_rule(
         self, rule: str, *, by: str = "", reason: str = "", first: Callable[[], object] = lambda: None
     ) -> list[Request]:
-        """Record that a rule, by its id, was taken out of the policy; return the requests that it had settled.
+        """Record that a rule was taken out of the policy, by its id; return the requests it had settled.
 
         `first` takes it out, within the transaction; if it raises, nothing is recorded.
         """

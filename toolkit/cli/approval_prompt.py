@@ -130,12 +130,7 @@ class AtTerminal:
     """
 
     session: Session
-    policy: Path | None = None  # the policy's file, for answers that are rules
-
-    def _by_rule(self, request: Request, terminal: Terminal) -> bool:
-        from ringfence.toolkit.cli.rule_dialog import answer_by_rule  # the analysis is slow to import
-
-        return self.policy is not None and answer_by_rule(self.session, self.policy, request, terminal)
+    by_rule: Callable[[Request, Terminal], bool] | None = None  # offers rules; whether one was written
 
     def __call__(self, request: Request) -> Answer | None:
         """Ask about one request; refuse where there is no terminal or no answer.
@@ -145,13 +140,14 @@ class AtTerminal:
         from ringfence.toolkit.approvals.requests import Answer
         from ringfence.toolkit.granting.effects import effects
 
+        offer = self.by_rule
         try:
             with Terminal.open(CONTROLLING_TERMINAL) as terminal:
                 return answer(
                     request,
                     terminal,
                     lambda wanted: effects(self.session, request, wanted),
-                    None if self.policy is None else lambda: self._by_rule(request, terminal),
+                    None if offer is None else lambda: offer(request, terminal),
                 )
         except InBackground:
             return None
@@ -170,36 +166,25 @@ def answer(
     `told` gives what a grant for more than this change would do; it is shown, and asked about once more.
     `by_rule` offers rules, and returns whether one was written: then the answer is None, as it is stored.
     """
-    from ringfence.toolkit.approvals.requests import ONCE, Answer
-    from ringfence.toolkit.granting.scopes import in_words
+    from ringfence.toolkit.approvals.requests import Answer
 
     screen = terminal.screen
     for text, style in heading(request):
         screen.line(text, style)
     left_out = _show_first(request.preview, screen)
-    choices = {"y": "yes", "n": "no"} | ({"d": "show the whole diff"} if left_out else {})
     wider = _wider(request)
-    screen.line(f"  y: {in_words(request, ONCE)}")
-    for letter, (scope, meaning) in wider.items():
-        screen.line(f"  {letter}: {scope.words}", "dim")
-        choices[letter] = meaning
-    if by_rule is not None and request.rules:
-        screen.line(
-            "  r: a rule of the policy, which answers it for good; what it opens is shown first", "dim"
-        )
-        choices["r"] = "rule"
+    rules = by_rule if request.rules else None
+    choices = _choices(request, wider, screen, whole=bool(left_out), rules=rules is not None)
     while True:
         chosen = terminal.ask("Allow it?", choices)
         if chosen == "d":
             screen.diff(request.preview)
-        elif chosen == "r" and by_rule is not None:
-            if by_rule():
+        elif chosen == "r" and rules is not None:
+            if rules():
                 return None
         elif chosen in wider:
             wanted = _granting(wider[chosen][0])
-            for line in told(wanted):
-                screen.line(f"  {line}")
-            sure = terminal.ask("Grant all of this?", {"y": "yes", "n": "no"})
+            sure = _is_sure(terminal, told(wanted))
             if sure == "y":
                 return wanted
             if not sure:
@@ -208,6 +193,32 @@ def answer(
             return Answer(granted=True, by=whoami())
         else:
             return Answer(granted=False, reason="" if chosen == "n" else "no answer was given", by=whoami())
+
+
+def _choices(
+    request: Request, wider: dict[str, tuple[Scope, str]], screen: Screen, *, whole: bool, rules: bool
+) -> dict[str, str]:
+    """Print what each answer is for; the letters to type, with what is shown beside them."""
+    from ringfence.toolkit.approvals.requests import ONCE
+    from ringfence.toolkit.granting.scopes import in_words
+
+    choices = {"y": "yes", "n": "no"} | ({"d": "show the whole diff"} if whole else {})
+    screen.line(f"  y: {in_words(request, ONCE)}")
+    for letter, (scope, meaning) in wider.items():
+        screen.line(f"  {letter}: {scope.words}", "dim")
+        choices[letter] = meaning
+    if rules:
+        screen.line(
+            "  r: a rule of the policy, which answers it for good; what it opens is shown first", "dim"
+        )
+        choices["r"] = "rule"
+    return choices
+
+
+def _is_sure(terminal: Terminal, told: list[str]) -> str:
+    for line in told:
+        terminal.screen.line(f"  {line}")
+    return terminal.ask("Grant all of this?", {"y": "yes", "n": "no"})
 
 
 def _wider(request: Request) -> dict[str, tuple[Scope, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,9 @@ from ringfence.toolkit.locations import shown
 from ringfence.toolkit.storage.local_roots import local_path
 
 if TYPE_CHECKING:
+    from ringfence.toolkit.approvals.requests import Request
     from ringfence.toolkit.cli.approval_channel import ApprovalChannel
+    from ringfence.toolkit.cli.approval_prompt import Terminal
     from ringfence.toolkit.session.call_handler import Approver
     from ringfence.toolkit.session.session import Session
 
@@ -119,8 +121,21 @@ def open_session(
     terminal = AtTerminal()
     session = _opened(arguments, ask, terminal if ask == "prompt" else None)
     terminal.session = session
-    terminal.policy = source_of(arguments, root_of(arguments)[0])
+    source = source_of(arguments, root_of(arguments)[0])
+    if source is not None:
+        terminal.by_rule = _offering(session, source)
     return session
+
+
+def _offering(session: Session, source: Path) -> Callable[[Request, Terminal], bool]:
+    """The function that offers rules at the terminal; whether one was written into the policy."""
+
+    def offer(request: Request, terminal: Terminal) -> bool:
+        from ringfence.toolkit.cli.rule_dialog import answer_by_rule  # the analysis is slow to import
+
+        return answer_by_rule(session, source, request, terminal)
+
+    return offer
 
 
 def connect(channel: ApprovalChannel, session: Session) -> None:

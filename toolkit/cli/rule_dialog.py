@@ -1,4 +1,4 @@
-"""Dialog at the controlling terminal about a rule that answers a request for good: offers, end, confirmation."""
+"""Dialog at the terminal about a rule that answers a request for good: offers, end, confirmation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ringfence.toolkit.text import plural
 
 
 def answer_by_rule(session: Session, source: Path, request: Request, terminal: Terminal) -> bool:
-    """Offer rules for a request, and write the one that the person confirms; return whether one was written."""
+    """Offer rules for a request, and write the confirmed one; return whether one was written."""
     try:
         return _answer(session, source, request, terminal)
     except CallError as error:

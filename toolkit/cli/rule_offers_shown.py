@@ -1,4 +1,4 @@
-"""Offered rules as text: what each opens, its proof and the policy's diff, the same wherever a person decides."""
+"""Offered rules as text: what each opens, its proof and the policy's diff, the same everywhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMED = 5
 
 
 def rule_end(text: str | None, now: float) -> int | None:
-    """When a rule ends, in POSIX seconds, from a word of ENDS (default: a week), a duration or a time; None: never.
+    """When a rule ends, in POSIX seconds (None: never), by a word of ENDS, a duration or a time.
 
     Raises UsageError for anything else, and for a time that has passed.
     """

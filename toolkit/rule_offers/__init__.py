@@ -1,1 +1,1 @@
-"""Rule offers: from a request, rules that would have answered it, what each opens, and the proof that it is safe."""
+"""Rule offers: rules that would have answered a request, what each opens, and a proof that it is safe."""

@@ -1,8 +1,8 @@
 """Answers by a rule: writes an offered rule into the policy, and records that it settles its request.
 
 For interfaces of people only: nothing that an agent sends reaches this module. The rule is written within the
-transaction that records the answer. If the process dies in between, the rule is in force and names its request,
-and `complete` records the answer.
+transaction that records the answer. If the process dies in between, the rule is in force and names its
+request, and `complete` records the answer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LOOKED_AT = 50_000  # paths of the workspace that are looked at
 
 
 def names_in(workspace: Workspace, policy: Policy, most: int = LOOKED_AT) -> Names:
-    """Return the workspace's paths that a tool may change, up to a bound. Raises CallError if it cannot be read."""
+    """Return the workspace's paths that a tool may change, up to a bound. Raises CallError."""
     for file in policy.files:
         workspace.protect(file)
     found: list[tuple[str, bool]] = []
@@ -47,7 +47,7 @@ def names_in(workspace: Workspace, policy: Policy, most: int = LOOKED_AT) -> Nam
     return Names(tuple(found))
 
 
-def offers_for(
+def offers_for(  # noqa: PLR0913  a request, where its rule would be written, and times
     workspace: Workspace,
     policy: Policy,
     source: Path,
@@ -59,7 +59,8 @@ def offers_for(
 ) -> tuple[Offers, PolicyFile]:
     """Return the offers for a request, and the file that each would be written to.
 
-    Raises CallError `permission_denied` if there is no such file, and PolicyError if the policy has stopped loading.
+    Raises CallError `permission_denied` if there is no such file, and PolicyError if the policy has stopped
+    loading.
     """
     file = policy_file.file_for_rules(source, policy)
     try:
@@ -74,13 +75,13 @@ def offers_for(
     return made, file
 
 
-def write(
+def write(  # noqa: PLR0913  an offer, its file, and who answers why
     approvals: Approvals, request: Request, offer: Offer, file: PolicyFile, *, by: str, reason: str = ""
 ) -> Request:
     """Write the rule of an offer, and settle the request by it.
 
-    Raises CallError `approval_stale` if the request was answered or its change refused, or if the policy's file
-    has changed since the offer; `io_error` if the file cannot be written. Then nothing is written.
+    Raises CallError `approval_stale` if the request was answered or its change refused, or if the policy's
+    file has changed since the offer; `io_error` if the file cannot be written. Then nothing is written.
     """
     return approvals.settle(
         request.id, offer.id, RULE, by=by, reason=reason, first=lambda: policy_file.replace(file, offer.data)

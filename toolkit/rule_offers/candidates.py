@@ -1,4 +1,4 @@
-"""Candidates for a rule: from what a request asks for, patterns from narrow to wide, and the keys they can stand below.
+"""Candidates for a rule: patterns from narrow to wide, and the keys that they can stand below.
 
 Pure. Whether a candidate answers the request, and whether it is safe, is found out elsewhere.
 """
@@ -26,44 +26,12 @@ COMMAND_WORDS = {
 MOST_PATHS = 5  # paths that one rule names one by one
 # Programs that run other commands or code from their arguments: a rule for all their arguments allows all.
 RUNS_OTHERS = frozenset(
-    [
-        "ash",
-        "bash",
-        "busybox",
-        "chroot",
-        "command",
-        "dash",
-        "doas",
-        "env",
-        "eval",
-        "exec",
-        "find",
-        "fish",
-        "ksh",
-        "make",
-        "nice",
-        "nohup",
-        "npx",
-        "node",
-        "parallel",
-        "perl",
-        "php",
-        "python",
-        "python3",
-        "ruby",
-        "sh",
-        "ssh",
-        "stdbuf",
-        "su",
-        "sudo",
-        "timeout",
-        "time",
-        "uvx",
-        "watch",
-        "xargs",
-        "zsh",
-    ]
-)
+    (
+        "ash", "bash", "busybox", "chroot", "command", "dash", "doas", "env", "eval", "exec", "find", "fish",
+        "ksh", "make", "nice", "node", "nohup", "npx", "parallel", "perl", "php", "python", "python3", "ruby",
+        "sh", "ssh", "stdbuf", "su", "sudo", "time", "timeout", "uvx", "watch", "xargs", "zsh",
+    )
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +45,7 @@ class Candidate:
 
 
 def candidates(tool: str, asks: Sequence[Need], rule_patterns: Sequence[str | None] = ()) -> list[Candidate]:
-    """Return the candidates for a tool and its needs that ask; `rule_patterns` are those of the rules that ask.
+    """Return the candidates for a tool and its needs that ask; `rule_patterns`: of the rules that ask.
 
     None for trees that are deleted, for tasks, and for what no pattern can name.
     """

@@ -1,7 +1,7 @@
 """Marks of rules that come from an answer: the id of such a rule, and which rules of a policy have one.
 
-Pure. A rule is marked by its reason, so the mark is data of the policy: it needs no record beside it, and it is
-in every decision that the rule makes.
+Pure. A rule is marked by its reason, so the mark is data of the policy: it needs no record beside it, and it
+is in every decision that the rule makes.
 """
 
 from __future__ import annotations

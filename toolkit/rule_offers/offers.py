@@ -1,7 +1,8 @@
-"""Offers: the rules that would have answered a request, each with what it opens, its proof and the policy's diff.
+"""Offers: rules that would have answered a request, with what each opens, its proof and its diff.
 
-Pure over a policy, a request's needs and the workspace's listing: `reload` gives the policy with another text of
-its file. A rule that is not proved to answer questions and nothing else is not offered, and the reason is kept.
+Pure over a policy, a request's needs and the workspace's listing: `reload` gives the policy with another text
+of its file. A rule that is not proved to answer questions and nothing else is not offered, and the reason is
+kept.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class Names:
 class Offer:
     """A rule that answers a request: `owners` are keys under `agents`, `until` is in POSIX seconds.
 
-    `keeps` are patterns of denies that are repeated, as the rule would loosen them. `after` is the policy with the
-    rule, `data` the file's new bytes, `agents` one name for each kind of agent that gains something.
+    `keeps` are patterns of denies that are repeated, as the rule would loosen them. `after` is the policy
+    with the rule, `data` the file's new bytes, `agents` one name for each kind of agent that gains something.
     """
 
     id: str
@@ -71,7 +72,7 @@ class Offer:
     after: Policy
 
     def rule_in_words(self) -> str:
-        """Return the rule as one line: `edit_file "/docs/*": allow for agent coder, until 2026-12-05 10:00`."""
+        """Return the rule as one line: `edit_file "/docs/*": allow for agent coder, without an end`."""
         patterns = ", ".join(f'"{pattern}"' for pattern in self.patterns)
         ends = f", until {when(self.until)}" if self.until is not None else ", without an end"
         return escape(f"{self.key} {patterns}: allow for agent {' and '.join(self.owners)}{ends}")
@@ -149,7 +150,7 @@ def offers(  # noqa: PLR0913  a request, a policy with its text, what is there, 
     fold: Fold = Folding.NONE,
     widths: Collection[str] = WIDTHS,
 ) -> Offers:
-    """Return the rules that can be offered for a request. `now` and `until`: POSIX seconds; no `until`: no end."""
+    """Return the rules that can be offered. `now` and `until`: POSIX seconds; no `until`: no end."""
     if not request.rules:
         return Offers((), (("", "a limit or a loss is answered once, and never by a rule"),))
     at = policy.at(now)
@@ -218,7 +219,7 @@ class _Maker:
         return why
 
     def _beginnings(self, rule: _Rule) -> Iterator[_Rule]:
-        """Yield a rule with the denies that it would hide, which is proved most often and soonest, and without."""
+        """Yield a rule with the denies that it would hide, which is proved most often, and without."""
         keeps = tuple(_repeated(rule, self._hidden(rule)))
         # A deny of one action that is repeated below a tool's key would deny the tool's other actions.
         several = len(set(self._actions(rule.key))) > 1 and rule.key != rule.candidate.keys[-1]
@@ -232,7 +233,7 @@ class _Maker:
         return [action for action, _ in path_needs(key, tools)] if key in tools else [key.partition(".")[0]]
 
     def _hidden(self, rule: _Rule) -> list[Rule]:
-        """Return denies that would no longer be looked at where the rule matches, as far as they are known."""
+        """Return denies that would no longer count where the rule matches, as far as they are known."""
         content, actions = self.policy.at(self.now).content, set(self._actions(rule.key))
         found: dict[str, Rule] = {}
         for owner in (None, *rule.owners):
@@ -339,7 +340,7 @@ def _commands_meet(pattern: str, others: tuple[str, ...]) -> bool:
 
 
 def _repeated(rule: _Rule, denies: Sequence[Rule]) -> Iterator[tuple[str, str]]:
-    """Yield denies as entries behind the rule, as far as possible only for paths that it matches, with reasons."""
+    """Yield denies as entries behind the rule, with reasons; if possible only where the rule matches."""
     base = "" if rule.key == RUN else rule.patterns[0].partition("*")[0].rstrip("/")
     if len(rule.patterns) > 1 or not base.startswith("/") or set(base) & set("[]"):
         base = ""
@@ -380,8 +381,8 @@ def _spellings(patterns: tuple[str, ...], key: str) -> Iterator[tuple[str, ...]]
 def _owners(policy: Policy, agent: str) -> Iterator[tuple[str, ...]]:
     """Yield the keys under `agents` that a rule for an agent can stand below, fewest first.
 
-    An agent is judged by its own entry and by those of all agents above it. Where the first of them have none,
-    an entry is made for the topmost: one for the agent alone would leave the others asking.
+    An agent is judged by its own entry and by those of all agents above it. Where the first of them have
+    none, an entry is made for the topmost: one for the agent alone would leave the others asking.
     """
     chain = policy.chain(agent)
     keys = list(dict.fromkeys(entry.name if entry else chain[-1][0] for _, entry in reversed(chain)))
@@ -410,7 +411,7 @@ def _only_adds(before: Content, after: Content, rule: str, number: int) -> bool:
 
 
 def rules_by_place(content: Content) -> dict[tuple[str | None, str], list[Rule]]:
-    """Return a policy's rules that are not mandatory, by the key under `agents` (None: everybody) and the rule key."""
+    """Return the rules that are not mandatory, by the key under `agents` (None: everybody) and own key."""
     found: dict[tuple[str | None, str], list[Rule]] = {}
     for owner, rules, run in (
         (None, content.rules, content.run),

@@ -51,7 +51,8 @@ class Opened:
             return "opens nothing else that is there now"
         number = plural(self.paths, "path")
         names = ", ".join(map(escape, self.first)) + (", …" if self.paths > len(self.first) else "")
-        return f"opens {'' if self.whole else 'at least '}{number} more that {'is' if self.paths == 1 else 'are'} there now: {names}"
+        number = number if self.whole else f"at least {number}"
+        return f"opens {number} more that {'is' if self.paths == 1 else 'are'} there now: {names}"
 
     def shortest_in_words(self) -> str:
         """Return the shortest possible path or command that was not asked about."""
@@ -88,7 +89,7 @@ def opened(  # noqa: PLR0913  two policies, who asked for what, and the names th
     whole: bool = True,
     fold: Fold = Folding.NONE,
 ) -> Opened:
-    """Return what opens for an agent. `changes` are those of the exact diff; `asked` paths or commands are left out."""
+    """Return what opens for an agent beside `asked`. `changes` are those of the exact diff."""
     known = set(asked)
     queries = list(dict.fromkeys((change.tool, change.action) for change in changes))
     if any(action == RUN for _, action in queries):

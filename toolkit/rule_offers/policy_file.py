@@ -1,7 +1,7 @@
 """Policy files that a rule can be written to: which one, and its replacement as a whole.
 
-Replaces a file only while it is still what was shown. Never writes a file that this user does not own, one that
-others can write, a ready-made policy, or what a link points to in another folder.
+Replaces a file only while it is still what was shown. Never writes a file that this user does not own, one
+that others can write, a ready-made policy, or what a link points to in another folder.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class PolicyFile:
 def file_for_rules(source: Path, policy: Policy) -> PolicyFile:
     """Return the policy's own file, or else the last file that it extends, that a rule may be written to.
 
-    What a policy extends is protected like the policy. Raises CallError `permission_denied` with what to do if
-    there is no such file.
+    What a policy extends is protected like the policy. Raises CallError `permission_denied` with what to do
+    if there is no such file.
     """
     why = ""
     for place in (str(source.absolute()), *reversed(policy.files)):
@@ -58,7 +58,8 @@ def file_for_rules(source: Path, policy: Policy) -> PolicyFile:
         f"No rule can be written: '{source.name}': {why}",
         where="policy",
         hint=f"in the policy's folder create {RULES_FILE} with the line `version: 1`, owned by you, and add"
-        f" `extends: [{RULES_FILE}]` to the policy (or {RULES_FILE} to its `extends`); or grant without --always",
+        f" `extends: [{RULES_FILE}]` to the policy (or {RULES_FILE} to its `extends`); or grant without"
+        " --always",
     )
 
 
@@ -75,26 +76,27 @@ def read_file(source: Path, place: Path) -> PolicyFile:
 
 def _why_not(place: str) -> str:
     """Return why a file is not one to write a rule to; "" if it is."""
-    real = os.path.realpath(place)
-    if real in {os.path.realpath(ready_made(name)) for name in READY_MADE}:
+    real = Path(os.path.realpath(place))
+    if str(real) in {os.path.realpath(ready_made(name)) for name in READY_MADE}:
         return "it is a ready-made policy"
-    if os.path.dirname(real) != os.path.realpath(os.path.dirname(place)):
+    if str(real.parent) != os.path.realpath(Path(place).parent):
         return "it is a link to another folder"
     try:
-        trust = doubt(real, os.stat(real))
+        trust = doubt(str(real), real.stat())
     except OSError as error:
         return f"it cannot be read: {error.strerror}"
     if trust:
         return f"it {trust}"
-    if not (os.access(real, os.W_OK) and os.access(os.path.dirname(real), os.W_OK | os.X_OK)):
+    if not (os.access(real, os.W_OK) and os.access(real.parent, os.W_OK | os.X_OK)):
         return "you may not write it"
     return ""
 
 
 def replace(file: PolicyFile, data: bytes) -> None:
-    """Put new bytes in the place of a file, all at once and synced, if it still has the bytes that were shown.
+    """Put new bytes in the place of a file, at once and synced, if it still has those that were shown.
 
-    Raises CallError `approval_stale` if it has not, and `io_error` if it cannot be written: then it is unchanged.
+    Raises CallError `approval_stale` if it has not, and `io_error` if it cannot be written: then it is
+    unchanged.
     """
     real = Path(os.path.realpath(file.place))
     new = real.with_name(f".{real.name}.{secrets.token_hex(4)}.new")
@@ -140,7 +142,7 @@ def _sync(folder: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder, which the kernel releases with the process: one writer of rules at a time."""
+    """Hold the lock of a folder, which ends with the process: one writer of rules at a time."""
     try:
         import fcntl
     except ImportError:  # this system has no such lock

@@ -47,7 +47,7 @@ class Proof:
 def only_answers(
     before: Policy, after: Policy, now: float, *, fold: Fold = Folding.NONE, work: int = WORK
 ) -> Proof:
-    """Prove that `after` differs from `before` only by verdicts that go from ask to allow. `now`: POSIX seconds."""
+    """Prove that `after` differs from `before` only by going from ask to allow. `now`: POSIX seconds."""
     budget = Budget(work)
     changes: tuple[Change, ...] = ()
     for old, new, first in _versions(before, after, now):

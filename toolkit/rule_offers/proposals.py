@@ -1,4 +1,4 @@
-"""Proposals of rules from what people answered: folders where most answers were yes, each with the proof of an offer.
+"""Proposals of rules from people's answers: folders where most were yes, each with its proof.
 
 Pure over requests and a function that makes offers. Never proposes a rule that would allow what was refused.
 """
@@ -22,7 +22,7 @@ _YES = (GRANTED, USED, SETTLED)
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A rule, with how many of the answers in its folder were yes, and how many of those it would have given."""
+    """A rule, with how many answers in its folder were yes, and how many of those it would have given."""
 
     folder: str
     yes: int
@@ -48,7 +48,7 @@ def proposals(
     now: float,
     fold: Fold,
 ) -> list[Proposal]:
-    """Return proposals, those with most answers first; `before` is the policy as it is `now` (POSIX seconds)."""
+    """Return proposals, those with most answers first; `before`: the policy as it is `now` (POSIX)."""
     groups: dict[tuple[str, str, str], list[Request]] = {}
     refused = []
     for one in requests:

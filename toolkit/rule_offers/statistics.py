@@ -26,8 +26,8 @@ ANSWERS = (ONCE, PATTERN, SESSION, RULE, REFUSED, NO_ANSWER)
 class Questions:
     """Numbers of questions by local day, of answers by their kind, and of calls by rules.
 
-    `asking`: questions by the rule that asked, as `file:line key "pattern"`. `answered`: calls that a rule from an
-    answer allowed, by its id.
+    `asking`: questions by the rule that asked, as `file:line key "pattern"`. `answered`: calls that a rule
+    from an answer allowed, by its id.
     """
 
     days: Counter[str] = field(default_factory=Counter)

@@ -82,7 +82,7 @@ def grant_always(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def settle_with(arguments: argparse.Namespace, waiting: Sequence[Request], screen: Screen) -> list[Request]:
-    """The other requests to settle: all with --with-others, else those that a person at the terminal wants."""
+    """The other requests to settle: all with --with-others, else as the person at the terminal says."""
     if not waiting:
         return []
     if arguments.with_others:

@@ -67,8 +67,9 @@ def list_requests(arguments: argparse.Namespace, screen: Screen) -> int:
         if len(group) > 1 and group[0] in shown:
             ids = ", ".join(one.id for one in group[1:])
             screen.note(
-                f"one answer could settle {plural(len(group), 'request')} of session {escape(group[0].session)}:"
-                f" {group[0].id} and {ids}; `ringfence approvals show {group[0].id}` prints which"
+                f"one answer could settle {plural(len(group), 'request')} of session"
+                f" {escape(group[0].session)}: {group[0].id} and {ids};"
+                f" `ringfence approvals show {group[0].id}` prints which"
             )
     left = len(requests) - start - len(shown)
     if shown and left:

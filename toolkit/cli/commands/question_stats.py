@@ -1,4 +1,4 @@
-"""Command `log --stats`: questions a day, their answers, the rules behind them, and how wide the grants are."""
+"""Command `log --stats`: questions a day, their answers, the rules behind them, the width of grants."""
 
 from __future__ import annotations
 

@@ -83,7 +83,8 @@ APPROVALS: tuple[Command, ...] = (
         "Without --scope or --pattern the grant is for this change, once: the same call with the same plan"
         " under the same policy. A wider grant never covers a request that a person refused. `approvals"
         " show` prints how many paths each scope covers. A grant for nearly every path, such as one for a"
-        ' session under a rule for "*", needs a second confirmation: at the terminal, or with --yes. With --always the answer is a rule:'
+        ' session under a rule for "*", needs a second confirmation: at the terminal, or with --yes. With'
+        " --always the answer is a rule:"
         " Ringfence shows what it opens, proves that it loosens no deny, mandatory rule or limit, shows the"
         " policy's diff, and asks before it writes. `approvals revoke-rule` takes it out.",
     ),
