@@ -38,7 +38,8 @@ record = st.fixed_dictionaries(
         "decision": st.sampled_from(
             [None, {"effect": "allow"}, {"effect": "deny", "rule": {"tier": "global"}}]
         ),
-    }
+    },
+    optional={"would": st.sampled_from([{"effect": "ask"}, {"effect": "deny", "rule": None}])},
 )
 wanted = st.fixed_dictionaries(
     {},
@@ -48,6 +49,7 @@ wanted = st.fixed_dictionaries(
         "tool": st.sampled_from(["read_file", "delete", "nonsense"]),
         "path": st.sampled_from(PATTERNS),
         "effect": st.sampled_from(["allow", "deny"]),
+        "would": st.sampled_from(["allow", "ask", "deny"]),
         "outcome": st.sampled_from(["done", "unknown_tool"]),
         "by": st.just("ann"),
         "since": st.sampled_from([2.0, 9.0]),
@@ -67,6 +69,7 @@ def expected(records: list[dict[str, Any]], want: dict[str, Any]) -> list[int]:
             want.get("tool") in (None, one["tool"]),
             "path" not in want or any(matches(want["path"], path, directory=True) for path in one["paths"]),
             want.get("effect") in (None, decision.get("effect")),
+            want.get("would") in (None, one.get("would", {}).get("effect")),
             want.get("outcome") in (None, one["outcome"]),
             want.get("by") in (None, one["by"]),
             one["time"] >= want.get("since", 0.0),

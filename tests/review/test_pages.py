@@ -218,6 +218,14 @@ def test_the_audit_its_filters_and_its_verification(served: Desk, ann: Browser) 
     page = ann.get("/audit?effect=deny")
     assert "secrets/d.txt" in page.text
     assert "read_file" not in page.text
+    allowed = {"effect": "allow", "action": "read", "path": "tried.txt", "rule": None}
+    record = {"event": "call", "time": 1.0, "paths": ["tried.txt"], "decision": allowed}
+    with served.agent() as session, session.state.transaction() as db:
+        audit.append(db, {**record, "would": {**allowed, "effect": "ask"}}, None)
+    tried = ann.get("/audit?would=ask").text
+    assert "tried.txt" in tried
+    assert "a.txt" not in tried
+    assert ", would" in tried
     assert "Every record follows" in ann.get("/audit/verify").text
 
 

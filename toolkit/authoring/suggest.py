@@ -85,7 +85,8 @@ def asked(records: Iterable[Mapping[str, Any]]) -> Iterator[Asked]:
             # Only these fields of the record: a log may hold very many records.
             paths = tuple(map(str, paths))
             calls.setdefault(approval, (str(record.get("agent")), str(record.get("tool")), paths))
-            if (record.get("decision") or {}).get("limit"):
+            decision = record.get("decision")
+            if isinstance(decision, dict) and decision.get("limit"):
                 limited.add(approval)
     for approval, call in calls.items():
         if answers.get(approval) in ("granted", "refused"):
