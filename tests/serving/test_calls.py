@@ -170,6 +170,32 @@ def test_an_agent_asks_for_itself_and_learns_no_name_it_may_not_read(server: Beg
         assert one.send("POST", "/decide", {**question, "agent": other}).status == 403
 
 
+def test_a_verdict_where_each_kind_of_write_is_denied_shows_no_agent_what_is_there(
+    server: Begin, workspace: Path
+) -> None:
+    (workspace / "ringfence.yaml").write_text(
+        """\
+version: 1
+rules:
+  "*": allow
+  read: {"*": allow, "secret/**": deny}
+  write.create: {"secret/**": {effect: deny, reason: nothing is made here}}
+  write.replace: {"secret/**": {effect: deny, reason: nothing is replaced here}, "docs/**": deny}
+"""
+    )
+    (workspace / "docs").mkdir(exist_ok=True)
+    (workspace / "docs/old.md").write_text("")
+    one = server()
+
+    def asked(path: str, token: str = "coder") -> dict[str, Any]:
+        sent = one.send("POST", "/decide", {"what": "create_file", "path": path}, token=token)
+        return {**sent.json["decision"], "path": ""}
+
+    assert asked("secret/key") == asked("secret/none")
+    assert asked("secret/key", "alice")["reason"] == "nothing is replaced here"
+    assert (asked("docs/old.md")["effect"], asked("docs/new.md")["effect"]) == ("deny", "allow")
+
+
 WRONG_QUESTIONS: list[tuple[Any, str]] = [
     ({"what": "fly", "path": "x"}, "invalid_arguments"),
     ({"what": "move_file", "path": "x"}, "invalid_arguments"),

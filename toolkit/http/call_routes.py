@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -10,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ringfence.policy import Decision, Policy
+from ringfence.policy import Decision, Need, Policy
 from ringfence.toolkit.authoring.what_if import Look, Misnamed, name_paths
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.errors import CallError
@@ -73,6 +74,8 @@ def verdict(desk: Session, caller: Caller, fields: dict[str, Any]) -> dict[str, 
             needs = tuple(look.needs())
     except Misnamed as error:
         raise CallError("invalid_arguments", str(error), where="what") from None
+    if caller.role == AGENT and policy.has_kinds:
+        needs = tuple(_whatever_is_there(policy, agent, what, need, desk) for need in needs)
     decision = policy.decide(agent, what, needs, fold=desk.fold)
     limits = policy.limits_on(agent, what, {need.action for need in needs})
     found = {"agent": agent, "what": what, "mode": policy.mode}
@@ -83,6 +86,15 @@ def verdict(desk: Session, caller: Caller, fields: dict[str, Any]) -> dict[str, 
         "limits": [limit.to_json() for limit in limits],
         "policy": policy.revision,
     }
+
+
+def _whatever_is_there(policy: Policy, agent: str, what: str, need: Need, desk: Session) -> Need:
+    """Return the need without its kind if each kind of the write is denied: the answer then does not show
+    whether something is there.
+    """
+    if need.kind and policy.denies(agent, what, need.action, need.path, fold=desk.fold):
+        return replace(need, kind="")
+    return need
 
 
 def _for_an_agent(policy: Policy, decision: Decision, desk: Session, asked: str) -> dict[str, Any]:
