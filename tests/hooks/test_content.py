@@ -14,8 +14,14 @@ from tests.hooks.conftest import Said, event_of
 POLICY = """
 version: 1
 rules:
-  read: {"*": allow, "src/**": {effect: deny, content: {match: "pw-[0-9]{4}"}}, "tmp/**": {effect: ask, content: {match: "pw-[0-9]{4}"}, mask: true}}
-  write: {"*": allow, "src/**": {effect: deny, content: {match: "pw-[0-9]{4}"}}, "tmp/**": {effect: ask, content: {match: "pw-[0-9]{4}"}}}
+  read:
+    "*": allow
+    "src/**": {effect: deny, content: {match: "pw-[0-9]{4}"}}
+    "tmp/**": {effect: ask, content: {match: "pw-[0-9]{4}"}, mask: true}
+  write:
+    "*": allow
+    "src/**": {effect: deny, content: {match: "pw-[0-9]{4}"}}
+    "tmp/**": {effect: ask, content: {match: "pw-[0-9]{4}"}}
   delete: allow
 """
 PATCH = "*** Begin Patch\n*** Update File: src/has\n@@\n-a\n+{}\n*** End Patch"
