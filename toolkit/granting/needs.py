@@ -45,6 +45,9 @@ def in_lines(request: Request) -> list[tuple[str, str]]:
             lines += [(f"  {action}: {escape(path)}{allowed}", style) for path in named[:most]]
             if named[most:]:
                 lines.append((f"  {action}: {len(named) - most:,} more, in the diff{allowed}", style))
+    for need in needs:
+        found = [f"  found in {escape(need['path'])}: {escape(each)}" for each in need.get("content", ())]
+        lines += [(text, "bold") for text in found[:_MOST]]
     made = [escape(need["path"]) for need in needs if need["on_the_way"]]
     return [*lines, (f"  made on the way: {', '.join(made)}", "dim")] if made else lines
 
