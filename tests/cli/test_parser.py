@@ -21,6 +21,9 @@ from tests.cli.conftest import Ringfence
 ROOT = Path(__file__).resolve().parents[2]
 
 
+APPROVALS = {"list", "show", "grant", "refuse", "reopen", "revoke", "rules", "revoke-rule"}
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_with_examples(ringfence: Ringfence, name: str) -> None:
     done = ringfence(*name.split(), "--help")
@@ -200,7 +203,7 @@ def test_completion(ringfence: Ringfence, shell: str) -> None:
         (["undo", "--da"], set()),
         (["undo", "--dr"], {"--dry-run"}),
         (["help", "ch"], {"check", "changes"}),
-        (["help", "approvals", "re"], {"refuse", "reopen", "revoke"}),
+        (["help", "approvals", "re"], {"refuse", "reopen", "revoke", "revoke-rule"}),
         (["help", "--m"], {"--man"}),
     ],
 )
@@ -233,7 +236,7 @@ def test_zsh_reads_its_script(ringfence: Ringfence, tmp_path: Path) -> None:
     ("typed", "offered"),
     [
         ("ringfence ch", {"check", "changes"}),
-        ("ringfence approvals ", {"list", "show", "grant", "refuse", "reopen", "revoke"}),
+        ("ringfence approvals ", APPROVALS),
         ("ringfence audit v", {"verify"}),
         ("ringfence audit verify a", {"a.txt"}),
         ("ringfence audit verify --an", {"--anchor"}),
@@ -245,7 +248,7 @@ def test_zsh_reads_its_script(ringfence: Ringfence, tmp_path: Path) -> None:
         ("ringfence undo -", {"-y"}),
         ("ringfence nonsense ", set()),
         ("ringfence help ch", {"check", "changes"}),
-        ("ringfence help approvals ", {"list", "show", "grant", "refuse", "reopen", "revoke"}),
+        ("ringfence help approvals ", APPROVALS),
         ("ringfence help --m", {"--man"}),
     ],
 )

@@ -170,7 +170,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *("fmt", "lsp", "import", "export", "schema", "prompt"),
         ),
         "work": ("run", "call", "exec", "shell", "undo", "restore", "tasks"),
-        "look back": ("log", "sessions", "history", "changes", "audit", "prune", "state"),
+        "look back": ("log", "sessions", "history", "changes", "audit", "reveal", "prune", "state"),
         "approvals": ("approvals", "watch"),
         "serve": ("serve", "hook", "bridge"),
     }
