@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
+from ringfence.toolkit.approvals import request_fields as fields
 from ringfence.toolkit.approvals.audit_record import approval_record
 from ringfence.toolkit.approvals.grant_scope import check_scope, covers, with_end
 from ringfence.toolkit.approvals.requests import (
@@ -38,6 +39,7 @@ from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.state.protocol import State
 
+_SELECT = "SELECT request, state, reason, scope, pattern, until, decided_by, asked, decided FROM approval"
 _OVER = frozenset((USED, STALE, EXPIRED, REVOKED, SETTLED))
 MOST_WAITING = 100  # requests of one agent and its sub-agents that wait for an answer at once
 
@@ -95,10 +97,10 @@ class Approvals:
         with self._state.transaction(durable=True) as db:
             request = self.get(approval)
             if request.state != PENDING:
-                raise _over(request)
+                raise fields.over(request)
             if answer.granted:
                 if (refused := self.refusal(request)) is not None:
-                    raise _over(refused, f"The same change, asked as '{refused.id}',")
+                    raise fields.over(refused, f"The same change, asked as '{refused.id}',")
                 answer = with_end(request, answer, self._clock())
                 check_scope(request, answer, self._clock())
             state = GRANTED if answer.granted else REFUSED
@@ -122,9 +124,9 @@ class Approvals:
     def check_waits(self, request: Request) -> None:
         """Raise CallError `approval_stale` unless a request is pending and its change is not refused."""
         if request.state != PENDING:
-            raise _over(request)
+            raise fields.over(request)
         if (refused := self.refusal(request)) is not None:
-            raise _over(refused, f"The same change, asked as '{refused.id}',")
+            raise fields.over(refused, f"The same change, asked as '{refused.id}',")
 
     def settle(  # noqa: PLR0913  who settles what, by what
         self,
@@ -159,7 +161,7 @@ class Approvals:
         checked.
         """
         if (refused := self.refusal(request)) is not None:
-            raise _over(refused, f"The same change, asked as '{refused.id}',")
+            raise fields.over(refused, f"The same change, asked as '{refused.id}',")
         check_scope(request, replace(answer, confirmed=True), self._clock())
 
     def covering(self, request: Request) -> Request | None:
@@ -191,10 +193,10 @@ class Approvals:
         A refusal also holds for sub-agents and sub-sessions, and for another tool that would make exactly the
         same change.
         """
-        agents, sessions = _lineage(request.agent), _lineage(request.session)
+        agents, sessions = fields.lineage(request.agent), fields.lineage(request.session)
         rows = self._state.rows(
-            f"{_SELECT} WHERE state=? AND digest=? AND session IN ({_marks(sessions)})"
-            f" AND agent IN ({_marks(agents)}) ORDER BY decided",
+            f"{_SELECT} WHERE state=? AND digest=? AND session IN ({fields.marks(sessions)})"
+            f" AND agent IN ({fields.marks(agents)}) ORDER BY decided",
             (REFUSED, request.digest, *sessions, *agents),
         )
         found = (self._now(row) for row in rows)
@@ -282,7 +284,7 @@ class Approvals:
 
     def _check_not_refused(self, request: Request) -> None:
         if (refused := self.refusal(request)) is not None:
-            raise CallError("approval_refused", _refusal(refused.reason))
+            raise CallError("approval_refused", fields.refusal(refused.reason))
 
     def _no_longer_waits(self, request: Request) -> None:
         """Mark pending requests of a call as replaced, because a wider grant permits the call now."""
@@ -402,33 +404,3 @@ class Approvals:
     def _note(self, db: Any, request: Request, what: str, answer: Answer) -> None:
         record = approval_record(request, what, answer, self._clock())
         audit.append(db, record, self._state.key)
-
-
-_SELECT = "SELECT request, state, reason, scope, pattern, until, decided_by, asked, decided FROM approval"
-
-
-def _over(request: Request, which: str = "") -> CallError:
-    """Return the error for an answer to a finished request: how it ended, and by whom."""
-    by = f" by {request.by}" if request.by and request.state in (GRANTED, REFUSED, REVOKED) else ""
-    why = f": {request.reason}" if request.reason and request.state == REFUSED else ""
-    hint = f"`ringfence approvals reopen {request.id}` lets it be answered again"
-    what = which or f"The approval '{request.id}'"
-    return CallError(
-        "approval_stale",
-        f"{what} is already {request.state}{by}{why}",
-        hint=hint if request.state == REFUSED else None,
-    )
-
-
-def _lineage(name: str) -> tuple[str, ...]:
-    """Return an agent's or session's name and the names of all its parents."""
-    parts = name.split("/")
-    return tuple("/".join(parts[: n + 1]) for n in range(len(parts)))
-
-
-def _marks(values: tuple[str, ...]) -> str:
-    return ", ".join("?" * len(values))
-
-
-def _refusal(reason: str) -> str:
-    return f"A person refused this: {reason}" if reason else "A person refused this"

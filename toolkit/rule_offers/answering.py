@@ -23,8 +23,9 @@ from ringfence.toolkit.paths import ROOT
 from ringfence.toolkit.plan.changes import DIRECTORY
 from ringfence.toolkit.rule_offers import policy_file
 from ringfence.toolkit.rule_offers.candidates import WIDTHS
+from ringfence.toolkit.rule_offers.changed_rules import only_removes
 from ringfence.toolkit.rule_offers.marks import AnsweredRule, answered_rules, in_force, rule_id
-from ringfence.toolkit.rule_offers.offers import Names, Offer, Offers, PolicyText, offers, rules_by_place
+from ringfence.toolkit.rule_offers.offers import Names, Offer, Offers, PolicyText, offers
 from ringfence.toolkit.rule_offers.policy_file import PolicyFile
 from ringfence.toolkit.storage.backend import at
 from ringfence.toolkit.workspace.workspace import Workspace
@@ -134,7 +135,7 @@ def without(policy: Policy, source: Path, rule: str) -> tuple[PolicyFile, bytes]
             after = file.reload(data)
         except (LayoutError, PolicyError) as error:
             raise _by_hand(rule, str(error)) from None
-        if not _only_removes(policy, after, here):
+        if not only_removes(policy.whole, after.whole, here):
             raise _by_hand(rule, "another rule would change")
         return file, data
     raise _by_hand(rule, "its place is not known")
@@ -145,21 +146,6 @@ def _is_at(place: str, source: Path, rule: Rule) -> bool:
 
     folder = source.absolute().parent
     return rule.where is not None and os.path.normpath(folder / rule.where.file) == os.path.normpath(place)
-
-
-def _only_removes(before: Policy, after: Policy, gone: list[Rule]) -> bool:
-    was = {
-        key: [each for each in rules if each not in gone]
-        for key, rules in rules_by_place(before.whole).items()
-    }
-    now = rules_by_place(after.whole)
-    return {key: list(map(_said, rules)) for key, rules in was.items() if rules} == {
-        key: list(map(_said, rules)) for key, rules in now.items() if rules
-    }
-
-
-def _said(rule: Rule) -> tuple[object, ...]:
-    return rule.pattern, rule.effect, rule.reason, rule.until, rule.trial, rule.content
 
 
 def _by_hand(rule: str, why: str) -> CallError:

@@ -19,11 +19,12 @@ from ringfence.policy.analysis.pattern_queries import Budget, PatternQueries, Un
 from ringfence.policy.errors import PolicyError
 from ringfence.policy.formatting import rule_lines
 from ringfence.policy.formatting.formatter import LayoutError
-from ringfence.policy.model import RUN, Content, Rule, path_needs
+from ringfence.policy.model import RUN, Rule, path_needs
 from ringfence.policy.patterns.syntax import Fold, Folding
 from ringfence.toolkit.approvals.requests import Request
 from ringfence.toolkit.rule_offers.candidates import WIDTHS, Candidate, candidates
-from ringfence.toolkit.rule_offers.marks import mark, reason, rule_id
+from ringfence.toolkit.rule_offers.changed_rules import only_adds
+from ringfence.toolkit.rule_offers.marks import reason, rule_id
 from ringfence.toolkit.rule_offers.opened import Name, Opened, opened
 from ringfence.toolkit.rule_offers.proof import Proof, only_answers
 from ringfence.toolkit.text import diff, escape, rfc3339, when
@@ -318,7 +319,7 @@ class _Maker:
                 continue
             except LayoutError as error:
                 return f"it cannot be written into this file: {error}"
-            if not _only_adds(self.policy.whole, after.whole, name, len(rule.owners) * len(entries)):
+            if not only_adds(self.policy.whole, after.whole, name, len(rule.owners) * len(entries)):
                 return "it cannot be written into this file without changing another rule"
             return _Written(data, spelt, after)
         return why
@@ -391,36 +392,3 @@ def _owners(policy: Policy, agent: str) -> Iterator[tuple[str, ...]]:
         return
     for size in range(1, len(keys) + 1):
         yield from itertools.combinations(keys, size)
-
-
-def _only_adds(before: Content, after: Content, rule: str, number: int) -> bool:
-    """Whether a policy has a number of rules with this mark, and otherwise the very same rules."""
-    was, now = rules_by_place(before), rules_by_place(after)
-    added = sum(mark(each.reason) == rule for rules in now.values() for each in rules)
-    rest = {
-        place: kept
-        for place, rules in now.items()
-        if (kept := [_meaning(each) for each in rules if mark(each.reason) != rule])
-    }
-    same = rest == {place: [_meaning(each) for each in rules] for place, rules in was.items() if rules}
-    lengths = [
-        (len(each.mandatory), len(each.run_floor), len(each.cases), len(each.invariants))
-        for each in (before, after)
-    ]
-    return same and added == number and lengths[0] == lengths[1]
-
-
-def rules_by_place(content: Content) -> dict[tuple[str | None, str], list[Rule]]:
-    """Return the rules that are not mandatory, by the key under `agents` (None: everybody) and own key."""
-    found: dict[tuple[str | None, str], list[Rule]] = {}
-    for owner, rules, run in (
-        (None, content.rules, content.run),
-        *((name, agent.rules, agent.run) for name, agent in content.agents.items()),
-    ):
-        found |= {(owner, key): list(listed) for key, listed in rules.items()}
-        found[owner, RUN] = list(run)
-    return found
-
-
-def _meaning(rule: Rule) -> tuple[object, ...]:
-    return rule.pattern, rule.effect, rule.reason, rule.until, rule.trial, rule.content, rule.mask
