@@ -168,10 +168,10 @@ def test_an_offered_rule_answers_questions_and_nothing_else(
     found = offered(text, made, PLACES, until)
     event(f"offers: {len(found.offers)}")
     for offer in found.offers:
-        check(policy, offer, agent, needs)
+        check(policy, offer, agent, tool, needs)
 
 
-def check(policy: dict, offer: Offer, agent: str, needs: list[Need]) -> None:
+def check(policy: dict, offer: Offer, agent: str, called: str, needs: list[Need]) -> None:
     written = yaml.safe_load(offer.data)
     assert {key: value for key, value in written.items() if key != "agents"} == {
         key: value for key, value in yaml.safe_load(json.dumps(policy)).items() if key != "agents"
@@ -204,10 +204,7 @@ def check(policy: dict, offer: Offer, agent: str, needs: list[Need]) -> None:
     shown = [name for name in names if name in opened]
     assert offer.opens.paths == len(shown)
     assert list(offer.opens.first) == [name.rstrip("/") for name in shown[: len(offer.opens.first)]]
-    assert all(
-        judge(after, agent, made_tool(needs), need.action, need.path, False) == RANK["allow"]
-        for need in needs
-    )
+    assert all(judge(after, agent, called, need.action, need.path, False) == RANK["allow"] for need in needs)
     short, directory = offer.opens.shortest, offer.opens.directory
     if short is None:
         assert not (shown and offer.opens.decided)
@@ -233,14 +230,6 @@ def check(policy: dict, offer: Offer, agent: str, needs: list[Need]) -> None:
 def _places(found: tuple) -> list[tuple]:
     """Limits without their lines."""
     return [(each.key, each.agent, each.max_files, each.per, each.over) for each in found]
-
-
-TOOL_OF = {("read",): "read", ("write",): "create_file", ("delete",): "delete_file"}
-
-
-def made_tool(needs: list[Need]) -> str:
-    actions = tuple(need.action for need in needs)
-    return TOOL_OF.get(actions, "move_file")
 
 
 @settings(max_examples=60, deadline=None)
