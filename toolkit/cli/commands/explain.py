@@ -271,7 +271,11 @@ def _show_steps(steps: list[Step], screen: Screen) -> None:
         screen.table(_STEPS, [_row(step) for step in told])
     for group in _groups(step for step in steps if not step.matched and step.why == NO_MATCH):
         first, last = group[0].rule, group[-1].rule
-        lines = f"-{last.where.line}" if last.where and last is not first else ""
+        lines = (
+            f"-{last.where.line}"
+            if first.where and last.where and last.where.line != first.where.line
+            else ""
+        )
         patterns = ", ".join(f'"{step.rule.pattern}"' for step in group)
         where, tier, key, _, says, _ = _row(group[0])
         text = f"does not match: {where}{lines}, {tier} {key} ({says}): {patterns}"
