@@ -1,6 +1,6 @@
 """Claim: 1,000 rules that use every feature of the language cost at most 1.5 times as many that use none.
 
-Of the rules, a fifth have another key (a kind of writing), and one in ten an end, a trial or a condition on
+Of the rules, a fifth have a kind of writing as their key, and one in ten an end, a trial or a condition on
 content; a set stands in place of patterns, and the floor has exceptions for agents. Compared are loading until
 the first verdict, from the sources and from the cache, and verdicts on 2,000 paths, new ones and ones judged
 before, asked of the policy at a time. Processor time, the lowest of several.
