@@ -7,6 +7,7 @@ RUSAGE_CHILDREN has grown by, the start of the fork server and all its superviso
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import resource
 import shutil
@@ -46,6 +47,11 @@ def measured(name: str, once: Callable[[], None], runs: int) -> float:
     return cpu
 
 
+def started(command: list[str]) -> None:
+    """Run a command to its end."""
+    subprocess.run(command, check=True)
+
+
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--runs", type=int, default=RUNS)
@@ -59,7 +65,7 @@ def main() -> int:
         os.mkdir(scratch, 0o700)
         true = shutil.which("true") or "/bin/true"
         spec = Spec((true,), workspace, scratch)
-        bare = measured("bare", lambda: subprocess.run([true], check=True) and None, given.runs)
+        bare = measured("bare", functools.partial(started, [true]), given.runs)
         try:
             ours = measured("sandbox", lambda: assert_ended(spec), given.runs)
         except SandboxError as error:
@@ -67,7 +73,7 @@ def main() -> int:
         if bubblewrap := shutil.which("bwrap"):
             options = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
             command = [bubblewrap, *options, "--unshare-all", "--die-with-parent", true]
-            measured("bubblewrap", lambda: subprocess.run(command, check=True) and None, given.runs)
+            measured("bubblewrap", functools.partial(started, command), given.runs)
     print(f"over the bare command: {ours - bare:.2f} ms CPU; allowed {ALLOWED}")
     return int(ours - bare > ALLOWED)
 

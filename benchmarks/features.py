@@ -1,7 +1,7 @@
 """Claim: 1,000 rules that use every feature of the language cost at most 1.5 times as many that use none.
 
 Of the rules, a fifth have a kind of writing as their key, and one in ten an end, a trial or a condition on
-content; a set stands in place of patterns, and the floor has exceptions for agents. Compared are loading until
+content; a set stands in place of patterns, and the floor has exceptions for agents. Compared are loading to
 the first verdict, from the sources and from the cache, and verdicts on 2,000 paths, new ones and ones judged
 before, asked of the policy at a time. Processor time, the lowest of several.
 
@@ -81,7 +81,7 @@ def main() -> int:
             files.append(Path(folder, f"{name}.yaml"))
             files[-1].write_text(text)
         loads = [functools.partial(Policy.loads, file.read_text()) for file in files]
-        rows = {
+        rows: dict[str, list[Callable[[], object]]] = {
             "loading, from sources": [functools.partial(first_verdict, file, kept=False) for file in files],
             "loading, from the cache": [functools.partial(first_verdict, file, kept=True) for file in files],
             "loading and verdicts on new paths": [verdicts(load, again=False) for load in loads],
