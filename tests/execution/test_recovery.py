@@ -16,7 +16,7 @@ from ringfence.policy import Amount, Policy
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.execution import apply
-from ringfence.toolkit.execution.recovery_states import Found, by_stage
+from ringfence.toolkit.execution.recovery_states import PathState, by_stage
 from ringfence.toolkit.history.content_files import LARGE
 from ringfence.toolkit.history.records import Item, Operation
 from ringfence.toolkit.session.session import Session
@@ -385,8 +385,8 @@ def test_of_directories_that_change_places_nothing_is_guessed(tmp_path: Path) ->
         op = session.history.begin(Operation("c-1", None, "s", "a", "undo"), items, {}, lambda: None)
         rows = list(session.history.items("op.id = ?", (op,)))
         session.history.abandon(op)
-    assert by_stage(rows, lambda path: Found("directory") if path in ("a", "b") else None) is None
-    assert by_stage(rows, lambda path: Found("directory") if path in ("b", "c") else None) is not None
+    assert by_stage(rows, lambda path: PathState("directory") if path in ("a", "b") else None) is None
+    assert by_stage(rows, lambda path: PathState("directory") if path in ("b", "c") else None) is not None
 
 
 def test_an_undo_with_nothing_to_change_is_done(tmp_path: Path) -> None:
