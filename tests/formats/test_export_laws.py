@@ -142,6 +142,7 @@ def verdict(name: str, text: str, tool: str, action: str, path: str) -> str | No
 @example({"write": {"*": "allow", "a/": "deny"}}, [], None)
 @example({"read": {"*": "deny", "a": "allow"}, "write": "allow"}, [], None)
 @example({"read": {"*.b": "deny", "{a/,b}": "ask"}}, [("*", "a/", "ask", "a/b")], {"delete": {"b/": "deny"}})
+@example({"read": {"*": "deny", "**": "allow"}}, [], {"read": {}, "write": {"*": "deny"}})
 def test_no_export_lets_more_through(
     name: str,
     rules: dict[str, Any],

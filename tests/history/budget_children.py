@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from ringfence.policy import Policy
-from ringfence.toolkit.execution import apply
+from ringfence.toolkit.execution.change_maker import ChangeMaker
 from ringfence.toolkit.history import budgets
 from ringfence.toolkit.history.store import History
 from ringfence.toolkit.session.session import Session
@@ -55,7 +55,7 @@ def die(root: str, state: str, where: str, tool: str, path: str) -> None:
         elif where == "commit":
             budgets.add_read = add_and_die
         else:
-            apply._Work.make = _die  # type: ignore[method-assign]
+            ChangeMaker.make = _die  # type: ignore[method-assign]
         call(session, tool, path)
 
 

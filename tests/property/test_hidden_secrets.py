@@ -27,7 +27,8 @@ FLOORS = {
 }
 DETECTORS = sorted({one.detector for one in EXAMPLES})
 # What is public in the texts around secrets: labels and names of fields.
-LABELS = re.compile(rb"-----[^\r\n\\-]*-----|[A-Za-z-]{3,40}: [^\r\n\\]*")
+# A key may be shown with a path and a number before each line, as a search does.
+LABELS = re.compile(rb"-----[^\r\n\\-]*-----|[A-Za-z-]{3,40}: [^\r\n\\]*|[\w./]{1,60}[:-][0-9]+[:-]")
 
 
 def pieces(secret: bytes) -> set[str]:

@@ -112,7 +112,8 @@ def _either(one: list[tuple[str, bool]], other: list[tuple[str, bool]]) -> list[
     if not all(denied for _, denied in other):
         # Exceptions are left out of one list, which only denies more.
         other = [(pattern, denied) for pattern, denied in other if denied]
-    return list(dict.fromkeys([*one, *other]))
+    # Of equal lines the last stays: it decides also after the exceptions between them.
+    return list(dict.fromkeys([*reversed(other), *reversed(one)]))[::-1]
 
 
 def _lines(pattern: str, mark: str) -> list[str]:
