@@ -115,6 +115,13 @@ def kinds_of(tool: str) -> tuple[str, ...]:
     return KINDS if known is None else known.kinds
 
 
+def asked_actions(tool: str, action: str, *, kinds: bool) -> tuple[str, ...]:
+    """Return an action; with `kinds`, in place of `write` each kind of writing that a tool can have."""
+    if action != "write" or not kinds:
+        return (action,)
+    return tuple(f"write.{kind}" for kind in kinds_of(tool) or KINDS)
+
+
 def kind_at(tool: str, exists: bool) -> str:
     """Return the kind of a tool's write to a path, by whether something is there; "" if it can be several."""
     kinds = kinds_of(tool)

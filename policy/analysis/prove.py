@@ -20,7 +20,6 @@ from ringfence.policy.analysis.verdict_queries import (
     QueryContext,
     VerdictQueries,
     context,
-    kinds_asked,
     pairs,
     strictest,
     together,
@@ -35,6 +34,7 @@ from ringfence.policy.model import (
     Effect,
     Invariant,
     Rule,
+    asked_actions,
     kinds_of,
     names_action,
     path_needs,
@@ -256,7 +256,7 @@ def _groups(policies: list[Engine], wanted: str) -> list[list[tuple[str, str]]]:
     needs = path_needs(wanted, policy.tools)
     found: list[list[tuple[str, str]]] = []
     for parameter in dict.fromkeys(parameter for _, parameter in needs):
-        asked = [kinds_asked(wanted, each, kinds=kinds) for each, place in needs if place == parameter]
+        asked = [asked_actions(wanted, each, kinds=kinds) for each, place in needs if place == parameter]
         found += [[(wanted, each) for each in chosen] for chosen in itertools.product(*asked)]
     return found
 

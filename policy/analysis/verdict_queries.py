@@ -19,12 +19,11 @@ from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.evaluation.rule_table import Keys
 from ringfence.policy.model import (
     ACTIONS,
-    KINDS,
     Effect,
     Mandatory,
     Rule,
     RuleMap,
-    kinds_of,
+    asked_actions,
     names_action,
     path_needs,
 )
@@ -114,19 +113,12 @@ def pairs(policies: Sequence[Engine]) -> list[tuple[str, str]]:
         for item in policy.content.mandatory:
             named.update(item.keys, item.except_tools)
     kinds = any(policy.has_kinds for policy in policies)
-    found = [(each, each) for action in ACTIONS for each in kinds_asked("", action, kinds=kinds)]
+    found = [(each, each) for action in ACTIONS for each in asked_actions("", action, kinds=kinds)]
     for tool in sorted(key for key in named if key != "*" and not names_action(key)):
         needs = path_needs(tool, tools) if tool in tools else ()
         needed = dict.fromkeys(action for action, _ in needs)
-        found += [(tool, each) for action in needed for each in kinds_asked(tool, action, kinds=kinds)]
+        found += [(tool, each) for action in needed for each in asked_actions(tool, action, kinds=kinds)]
     return found
-
-
-def kinds_asked(tool: str, action: str, *, kinds: bool) -> tuple[str, ...]:
-    """Return an action; with `kinds`, in place of `write` the kinds of writing that a tool can have."""
-    if action != "write" or not kinds:
-        return (action,)
-    return tuple(f"{action}.{kind}" for kind in kinds_of(tool) or KINDS)
 
 
 def patterns(policy: Engine) -> Iterator[str]:

@@ -7,7 +7,7 @@ of strictness.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ringfence.policy.detection import expressions
 from ringfence.policy.detection.encodings import ascii_units, byte_spans, encoding
@@ -59,30 +59,27 @@ def added(old: bytes | None, new: bytes, detectors: Iterable[Detector]) -> tuple
 
 
 def mask(data: bytes, found: Iterable[Found], mark: Callable[[Found], bytes]) -> bytes:
-    """Return `data` with a mark in the place of each find; of finds that overlap, the first gets one mark.
+    """Return `data` with a mark in the place of each find, as `apart` gives them.
 
     A mark is text in UTF-8; in UTF-16 content it is written in UTF-16.
     """
     how = encoding(data)
     parts, at = [], 0
-    for first, end in _joined(found):
-        parts += [data[at : first.start], how.encode(mark(first).decode("utf-8", "surrogateescape"))]
-        at = end
+    for one in apart(found):
+        parts += [data[at : one.start], how.encode(mark(one).decode("utf-8", "surrogateescape"))]
+        at = one.end
     return b"".join([*parts, data[at:]])
 
 
-def _joined(found: Iterable[Found]) -> Iterator[tuple[Found, int]]:
-    """Yield the first of all finds that overlap, with the end of the last."""
-    first, end = None, 0
+def apart(found: Iterable[Found]) -> list[Found]:
+    """Return finds that do not overlap: of those that do, the first reaches to the end of the last."""
+    out: list[Found] = []
     for one in sorted(found, key=lambda one: (one.start, -one.end)):
-        if first and one.start < end:
-            end = max(end, one.end)
-            continue
-        if first:
-            yield first, end
-        first, end = one, one.end
-    if first:
-        yield first, end
+        if out and one.start < out[-1].end:
+            out[-1] = replace(out[-1], end=max(out[-1].end, one.end))
+        else:
+            out.append(one)
+    return out
 
 
 def _found(data: bytes, detector: Detector) -> Iterator[Found]:

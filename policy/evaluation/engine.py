@@ -21,7 +21,6 @@ from ringfence.policy.evaluation.rule_table import Keys, Query, RuleTable, Verdi
 from ringfence.policy.model import (
     ACTIONS,
     GRAVITY,
-    KINDS,
     LANGUAGE_TOOLS,
     POLICY_TOOLS,
     RUN,
@@ -44,8 +43,8 @@ from ringfence.policy.model import (
     Retention,
     Rule,
     Tasks,
+    asked_actions,
     counted_actions,
-    kinds_of,
     names_action,
 )
 from ringfence.policy.patterns.matcher import ROOT, Matcher, Matches
@@ -221,9 +220,7 @@ class Engine:
         """Return the action, or each kind of writing that the tool's calls can be if the policy tells them
         apart.
         """
-        if action != "write" or not self.has_kinds:
-            return (action,)
-        return tuple(f"write.{kind}" for kind in kinds_of(tool) or KINDS)
+        return asked_actions(tool, action, kinds=self.has_kinds)
 
     def denies(self, agent: str, tool: str, action: str, path: str, *, fold: Fold = False) -> bool:
         """Return whether a path is denied by its name alone: as a file, as a directory, and for every kind of
@@ -342,11 +339,10 @@ class Engine:
         the kinds apart.
         """
         own = "" if names_action(tool) else tool
-        written, _, kind = action.partition(".")
+        written = action.partition(".")[0]
         if written != "write" or not self.has_kinds:
             return ((own, "", written, "*"),)
-        kinds = (kind,) if kind else (kinds_of(own) or KINDS)
-        return tuple((own, f"write.{each}", written, "*") for each in kinds)
+        return tuple((own, kind, written, "*") for kind in self.names(own, action))
 
     def floor(self, agent: str, tool: str, action: str) -> tuple[Mandatory, ...]:
         """Return the mandatory items that apply to an agent with a tool or an action on paths."""

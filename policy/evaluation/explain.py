@@ -10,13 +10,11 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from ringfence.policy.evaluation.engine import Engine, decision
 from ringfence.policy.model import (
     GRAVITY,
-    KINDS,
     Agent,
     Effect,
     Explanation,
     Rule,
     Step,
-    kinds_of,
     names_action,
     path_needs,
 )
@@ -58,10 +56,7 @@ def _actions(policy: Engine, tool: str) -> Iterator[str]:
         needs = path_needs(tool, policy.tools) if tool in policy.tools else ()
         needed = list(dict.fromkeys(action for action, _ in needs))
     for action in needed:
-        if action == "write" and policy.has_kinds:
-            yield from (f"write.{kind}" for kind in kinds_of(tool) or KINDS)
-        else:
-            yield action
+        yield from policy.names(tool, action)
 
 
 class _Look:

@@ -228,7 +228,7 @@ class Look:
         return self.wrong
 
     def settled(self, session: Session, tree: Tree) -> None:
-        """What was killed between its changes is told as it is, and can be undone."""
+        """What was killed between its changes is recorded as it happened, and can be undone."""
         known = {**self.before, **self.after}
         strange = {
             name for name, state in tree.items() if state not in (self.before.get(name), known.get(name))

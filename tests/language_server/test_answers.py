@@ -106,7 +106,7 @@ def test_definition(row: Row, live: Live) -> None:
 
 @by_name("renames")
 def test_rename(row: Row, live: Live) -> None:
-    """`gives`: every file that changes, with its text. `refused`: what the editor is told instead."""
+    """`gives`: every file that changes, with its text. `refused`: the message where nothing changes."""
     folder = live.place(row.get("files"))
     text, position = marked(row["policy"])
     document = live.open(f"{folder}/{NAME}", text)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ringfence.policy import Policy
 from ringfence.policy.evaluation.agent_patterns import applies
-from ringfence.policy.model import ACTIONS, KINDS, WRITE_KINDS, Agent, Effect, Rule, RuleMap, kinds_of
+from ringfence.policy.model import ACTIONS, KINDS, WRITE_KINDS, Agent, Effect, Rule, RuleMap, asked_actions
 from ringfence.policy.patterns.syntax import ANY_CHARACTER, ANY_NAME, CROSS, Branch, CharClass, Name, parse
 from ringfence.toolkit.formats.command_rules import from_the_last_star
 from ringfence.toolkit.formats.model import Flat, FormatError, Left, Writes, tightened
@@ -98,8 +98,8 @@ class _Flattening:
         tools = [tool for tool in self._policy.tools if action in changes(self._policy, tool)]
         kinds = [key for key in WRITE_KINDS if action == "write"]
         if self._kind:
-            tools = [tool for tool in tools if self._kind in (kinds_of(tool) or KINDS)]
             kinds = [f"write.{self._kind}"]
+            tools = [tool for tool in tools if kinds[0] in asked_actions(tool, "write", kinds=True)]
         out: Listed = []
         more: Listed = []
         for tier in self._tiers:
@@ -146,7 +146,7 @@ class _Flattening:
 
 
 def _one(rule: Rule, key: str, what: str, action: str) -> Left:
-    """Return what is said of a rule for one tool or one kind of writing, where all have one list."""
+    """Return the report on a rule for one tool or one kind of writing, where one list serves them all."""
     why = "left out" if rule.effect is Effect.ALLOW else f"applied to all that {action}s"
     return Left(place(rule), f"{key}: {rule.pattern}: {rule.effect}", f"for one {what}; {why}")
 

@@ -5,10 +5,10 @@ Each name is imported at its first use.
 
 from __future__ import annotations
 
+from ringfence._lazy_names import lazy_names
+
 TYPE_CHECKING = False  # by hand, as importing `typing` for it takes as long as a bare start
 if TYPE_CHECKING:
-    from typing import Any
-
     from ringfence.toolkit.session.aio import AsyncSession
     from ringfence.toolkit.session.session import Session
 
@@ -23,11 +23,4 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
-    return value
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -29,6 +29,7 @@ from ringfence.toolkit.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from ringfence.toolkit.commands.scratches import Scratch
+    from ringfence.toolkit.session.secret_marks import SecretMarks
 
 
 # The verdict by the rules, without and with those on trial; both are None where there are none.
@@ -88,6 +89,7 @@ class Attempt:
     scratch: Scratch | None = None  # what a command changed, until that is applied
     ran: CommandRun | None = None
     content: ContentFinds | None = None  # what detectors found, once they were asked
+    marks: SecretMarks | None = None  # in the place of what was found, once there was any
     in_session: str | None = None  # the session in whose history it is recorded, if that is another one
     task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     enforcing: bool = field(init=False)

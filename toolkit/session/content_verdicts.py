@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ringfence.policy import Decision, Effect, Need
 from ringfence.policy.detection.encodings import encoding
-from ringfence.policy.detection.find import MAX_BYTES, Found, added, find, mask
+from ringfence.policy.detection.find import MAX_BYTES, Found, added, apart, find, mask
 from ringfence.policy.model import Detector, Rule
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
@@ -64,7 +64,7 @@ def _screened(  # noqa: PLR0913  one content with all that decides about it
     if not found:
         return Screened(data)
     finds = attempt.content = attempt.content or ContentFinds()
-    marks = SecretMarks(attempt.context.state)
+    marks = _marks(attempt)
     masked = tuple(one for one in found if _masks(rules[one.detector]))
     worst = max((rules[one.detector].effect for one in found if one not in masked), default=Effect.ALLOW)
     hides, left_out = how == "hide", how == "leave out" and worst is Effect.DENY
@@ -72,7 +72,7 @@ def _screened(  # noqa: PLR0913  one content with all that decides about it
     finds.note([replace(one, masked=hides or _masks(one.decision), left_out=left_out) for one in noted])
     if not attempt.enforcing:
         return Screened(data)
-    spans = tuple((one.start, one.end) for one in _apart(found))
+    spans = tuple((one.start, one.end) for one in apart(found))
     if worst is Effect.DENY and not hides:
         raise _refused(attempt, noted, path)
     finds.hidden = finds.hidden or bool(masked) or hides
@@ -88,7 +88,7 @@ def judge(attempt: Attempt, plan: Plan) -> Plan:
     Raises CallError `denied_by_policy`, or `masked_content` for a write of a mark.
     """
     finds = attempt.content = attempt.content or ContentFinds()
-    marks = SecretMarks(attempt.context.state)
+    marks = _marks(attempt)
     for change in plan.changes:
         for written in _writes(attempt, change):
             finds.note(list(_written_finds(attempt, marks, written)))
@@ -145,7 +145,7 @@ def refuses(attempt: Attempt, change: Change) -> bool:
     """Whether the policy denies what a change writes because of its content, in a mode that enforces it."""
     if not attempt.enforcing:
         return False
-    marks = SecretMarks(attempt.context.state)
+    marks = _marks(attempt)
     return any(
         find.decision.effect is Effect.DENY
         for written in _writes(attempt, change)
@@ -184,6 +184,13 @@ def _refused(attempt: Attempt, noted: Iterable[ContentFind], path: str) -> CallE
 # ------------------------------------------------------------------------ masks
 
 
+def _marks(attempt: Attempt) -> SecretMarks:
+    """Return the marks of the call's state: one for the call, as each reads the key once."""
+    if attempt.marks is None:
+        attempt.marks = SecretMarks(attempt.context.state)
+    return attempt.marks
+
+
 def _masked(marks: SecretMarks, path: str, data: bytes, masked: tuple[Found, ...]) -> bytes:
     """Return content with a mark in the place of each find; the number of its lines stays."""
     detectors = tuple(dict.fromkeys(one.detector for one in masked))
@@ -199,21 +206,10 @@ def _masked(marks: SecretMarks, path: str, data: bytes, masked: tuple[Found, ...
             )
             return marks.mark(token, place) + _line_ends(now, one)
 
-        data = mask(now, _apart(masked), mark)
+        data = mask(now, masked, mark)
         masked = find(data, detectors)
     whole_of = Found(detectors[0], 0, len(data), data, examined=False)
     return mask(data, (whole_of,), lambda one: f"[hidden {one.detector.name}]".encode())
-
-
-def _apart(found: Iterable[Found]) -> list[Found]:
-    """Return finds that do not overlap: of those that do, the first reaches to the end of the last."""
-    apart: list[Found] = []
-    for one in sorted(found, key=lambda one: (one.start, -one.end)):
-        if apart and one.start < apart[-1].end:
-            apart[-1] = replace(apart[-1], end=max(apart[-1].end, one.end))
-        else:
-            apart.append(one)
-    return apart
 
 
 def _line_ends(data: bytes, one: Found) -> bytes:
