@@ -9,9 +9,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The same examples whenever one commit is tested, so that a change is told about its own faults only. New
+# examples are what `explore` and `thorough` are for.
+settings.register_profile(
+    "default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("fast", settings.get_profile("default"), max_examples=25)
-settings.register_profile("thorough", settings.get_profile("default"), max_examples=2000)
+settings.register_profile("explore", settings.get_profile("default"), derandomize=False, print_blob=True)
+settings.register_profile("thorough", settings.get_profile("explore"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 # What starts servers, terminals or many processes, kills them, or tries very many things. The rest is the
