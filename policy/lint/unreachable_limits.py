@@ -56,14 +56,27 @@ def _countable(look: LintContext, tool: str, limit: Limit) -> bool:
     """Whether one call of a tool, or several such calls, can exceed the limit."""
     if limit.key not in keys_of(tool, look.policy.tools):
         return False
+    counts = counted_actions(limit.key, look.policy.tools)
+    if not _actions(look, tool).intersection(counts):
+        return False
+    return any(_exceeds(look, tool, limit, bound) for bound in LIMITS)
+
+
+def _exceeds(look: LintContext, tool: str, limit: Limit, bound: str) -> bool:
+    """Whether the amounts of a tool can exceed one bound of a limit that counts its actions."""
+    most, value = _most(look, tool, limit), getattr(limit, bound)
+    if value is None or most == "no file":
+        return False
+    if bound == "max_files":
+        # `max_tasks` counts tasks, not `max_files`.
+        return most != "tasks" and not (most == "one file" and limit.per == "call" and value > 0)
+    return True
+
+
+def _most(look: LintContext, tool: str, limit: Limit) -> str:
+    """Return what one call of a tool can change, or give where the limit is on reading."""
     counts, known = counted_actions(limit.key, look.policy.tools), POLICY_TOOLS.get(tool)
-    most = "files" if known is None else known.gives if counts == ("read",) else known.changes
-    if most == "no file" or not _actions(look, tool).intersection(counts):
-        return False
-    if most == "tasks" and limit.max_bytes is None:  # `max_tasks` counts tasks, not `max_files`
-        return False
-    one_file = most == "one file" and limit.per == "call" and limit.max_bytes is None
-    return not (one_file and limit.max_files)
+    return "files" if known is None else known.gives if counts == ("read",) else known.changes
 
 
 def _actions(look: LintContext, tool: str) -> set[str]:
@@ -92,11 +105,23 @@ def _stopped_before(look: LintContext, limit: Limit, name: str, tool: str, gone:
     others = [each for each in every if each.limit is not limit and id(each.limit) not in gone]
     acting = _actions(look, tool)
     return all(
-        any(_covers(look, other, one, bound, acting) for other in others)
+        any(
+            _stops_all(look, tool, other, one) or _covers(look, other, one, bound, acting) for other in others
+        )
         for one in every
         if one.limit is limit
         for bound in LIMITS
-        if getattr(limit, bound) is not None
+        if _exceeds(look, tool, limit, bound)
+    )
+
+
+def _stops_all(look: LintContext, tool: str, other: Counted, one: Counted) -> bool:
+    """Whether a limit of nothing stops, as strictly, each call of a tool that another limit counts."""
+    most = other.limit.max_bytes if _most(look, tool, one.limit) == "tasks" else other.limit.max_files
+    return (
+        most == 0
+        and other.limit.over >= one.limit.over
+        and _actions(look, tool).intersection(one.actions) <= set(other.actions)
     )
 
 

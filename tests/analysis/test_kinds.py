@@ -268,21 +268,25 @@ def test_exceptions_that_leave_nothing_or_meet_nothing(items: Any) -> None:
 
 
 # How many files one call can change, or its answer give, for each action; what is not here: none.
+# Tasks are no files, but their bytes count.
+TASKS = -1
 COUNTS = {
     "read_file": {"read": 1}, "search_text": {"read": 9}, "read": {"read": 9},
     "copy_file": {"write": 1}, "create_file": {"write": 1}, "edit_file": {"write": 1},
     "insert_at_line": {"write": 1},
     "delete_file": {"delete": 1}, "delete": {"delete": 9},
     "move_file": {"delete": 9, "write": 9}, "write": {"write": 9},
+    "delete_tasks": {"delete": TASKS}, "restore_tasks": {"write": TASKS},
 }  # fmt: skip
 limit = st.fixed_dictionaries(
-    {"max_files": st.sampled_from([0, 1, 5])},
+    {},
     optional={
+        "max_files": st.sampled_from([0, 1, 5]),
+        "max_bytes": st.sampled_from([0, 5]),
         "per": st.sampled_from(["call", "session", "hour", "day"]),
         "over": st.sampled_from(["ask", "deny"]),
-        "max_bytes": st.sampled_from([0, 5]),
     },
-)
+).filter(lambda each: each.keys() & {"max_files", "max_bytes"})
 limited = st.dictionaries(
     st.sampled_from(
         ["read", "write", "delete", "*", "edit_file", "move_file", "create_directory", "read_file"]
@@ -296,16 +300,29 @@ acting = st.dictionaries(
 )
 
 
-# What was done before a call, in its session, hour and day: by calls of the same tool, and by other tools.
-BEFORE = [
-    dict(zip(("session", "hour", "day"), amounts, strict=True))
-    for amounts in itertools.product((0, 4, 60), repeat=3)
-    if amounts[1] <= amounts[2]
-]
+# Files and bytes before a call: none, empty files, and up to more than every bound.
+EARLIER = [(0, 0), (4, 0), (4, 60), (60, 60)]
+
+
+@functools.cache
+def _before(periods: frozenset[str]) -> list[dict[str, tuple[int, int]]]:
+    """What was done before a call in each of these periods: no more in an hour than in its day."""
+    named = sorted(periods)
+    every = [
+        dict(zip(named, amounts, strict=True)) for amounts in itertools.product(EARLIER, repeat=len(named))
+    ]
+    return [
+        each
+        for each in every
+        if not periods >= {"hour", "day"}
+        or all(inner <= outer for inner, outer in zip(each["hour"], each["day"], strict=True))
+    ]
 
 
 def _sizes(most: int) -> list[tuple[int, int]]:
     """Files and bytes of a call that changes up to so many files."""
+    if most == TASKS:
+        return [(0, size) for size in (0, 3, 60)]
     return [(n, size) for n in {0, 1, 2, most} if n <= most for size in (0, 3, 60) if n or not size]
 
 
@@ -321,8 +338,8 @@ def _strictest(limits: Any, needed: Any, call: Any, same: Any, others: Any) -> E
         if each.per != "call":
             here = sum(action in call for action in actions)
             elsewhere = len(actions) if each.key in (*ACTIONS, "*") else 0
-            more = here * same[each.per] + elsewhere * others[each.per]
-            total = [total[0] + more, total[1] + more]
+            earlier = zip(same[each.per], others[each.per], strict=True)
+            total = [now + here * a + elsewhere * b for now, (a, b) in zip(total, earlier, strict=True)]
         bounds = (each.max_files, each.max_bytes)
         if any(most is not None and n > most for n, most in zip(total, bounds, strict=True)):
             found = max(found, each.over)
@@ -341,6 +358,15 @@ def _strictest(limits: Any, needed: Any, call: Any, same: Any, others: Any) -> E
     {},
     "a",
 )
+@example(
+    {},
+    {"read": "allow"},
+    {},
+    {"read": [{"max_files": 0}, {"max_files": 0, "per": "call", "max_bytes": 0}]},
+    "a",
+)
+@example({"*": "allow"}, {}, {"write": {"max_files": 0}, "*": {"max_bytes": 0, "per": "session"}}, {}, "a")
+@example({"*": "allow"}, {}, {"edit_file": [{"max_files": 1, "max_bytes": 0}, {"max_bytes": 0}]}, {}, "a")
 def test_limits_that_no_call_can_pass(rules: Any, own: Any, limits: Any, theirs: Any, who: str) -> None:
     policy = policy_of(
         {"version": 1, "rules": rules, "limits": limits, "agents": {who: {"rules": own, "limits": theirs}}}
@@ -369,9 +395,10 @@ def _scenes(policy: Policy) -> Iterator[Any]:
             least = min(_needed(policy, name, tool, short), default=Effect.DENY)
             every = [(_counts(policy, each.key), each) for each in policy.limits(name, tool)]
             assert all(each.key in keys_of(tool, policy.tools) for _, each in every)
+            before = _before(frozenset(each.per for _, each in every) - {"call"})
             for amounts in itertools.product(*(_sizes(most) for most in counts.values())):
                 call = dict(zip(counts, amounts, strict=True))
-                for same, others in itertools.product(BEFORE, BEFORE) if every else ():
+                for same, others in itertools.product(before, before) if every else ():
                     yield least, every, (call, same, others)
 
 
