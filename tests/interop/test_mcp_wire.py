@@ -279,6 +279,33 @@ def test_a_stateless_client_that_declines_by_itself_refuses_nothing(wire: Start,
     assert not stateless(client, {"path": ASKED[0]})["result"]["isError"]
 
 
+@pytest.mark.parametrize(
+    "responses",
+    [
+        {"approve": {"action": "cancel"}},
+        {"approve": {"action": "accept"}},
+        {"approve": {"action": "accept", "content": {"decision": "perhaps"}}},
+        {"approve": None},
+        {"other": ALLOW},
+        {},
+        None,
+    ],
+)
+def test_a_retry_without_an_answer_ends_with_the_id_to_grant(
+    wire: Start, workspace: Path, responses: Any
+) -> None:
+    client = wire()
+    state = stateless(client, {"path": ASKED[0]})["result"]["requestState"]
+    more = {} if responses is None else {"inputResponses": responses}
+    answer = stateless(client, {"path": ASKED[0]}, requestState=state, **more)["result"]
+    assert (answer["resultType"], answer["isError"]) == ("complete", True)
+    error = answer["structuredContent"]["error"]
+    assert error["code"] == "approval_required"
+    assert f"approvals grant {answer['structuredContent']['data']['approval']['id']}" in error["hint"]
+    granted(workspace, answer["structuredContent"]["data"]["approval"]["id"])
+    assert not stateless(client, {"path": ASKED[0]})["result"]["isError"]
+
+
 def test_a_refusal_cannot_be_turned_by_sending_the_state_again(wire: Start, workspace: Path) -> None:
     client = wire()
     state = stateless(client, {"path": ASKED[0]})["result"]["requestState"]
@@ -357,7 +384,9 @@ def test_arguments_that_do_not_fit_are_told_to_the_model(wire: Start) -> None:
     client = wire()
     client.greet()
     assert client.call("delete")["structuredContent"]["error"]["code"] == "invalid_arguments"
-    assert client.call("write_file", path="x")["structuredContent"]["error"]["code"] == "unknown_tool"
+    unknown = client.ask("tools/call", name="write_file", arguments={"path": "x"})["error"]
+    assert (unknown["code"], unknown["data"]["code"]) == (-32602, "unknown_tool")
+    assert "create_file" in unknown["message"]
     assert client.ask("tools/call", name=7)["error"]["code"] == -32602
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ringfence.toolkit.approvals.requests import PENDING
 from ringfence.toolkit.call import MAX_ID, Result, ToolCall, failed
@@ -217,18 +217,22 @@ class Server:
         meta = params.get("_meta")
         meta = meta if isinstance(meta, dict) else {}
         call = ToolCall(name, arguments, request if known else None, _message_in(meta))
-        if peer.stateless and "requestState" in params and self._take_answer(params, call):
-            return self._done(peer, request, asking.declined(self._session_call(call, flight, None)))
+        if peer.stateless and "requestState" in params:
+            taken = self._take_answer(params, call)
+            if taken in ("declined", "none"):
+                # Asked anew, a client without a user would repeat the call until it gives up.
+                result = self._session_call(call, flight, meta.get("progressToken"))
+                return self._done(peer, request, asking.declined(result) if taken == "declined" else result)
         return self._run(request, call, peer, flight, meta.get("progressToken"))
 
-    def _take_answer(self, params: Message, call: ToolCall) -> bool:
+    def _take_answer(self, params: Message, call: ToolCall) -> Literal["given", "declined", "none", "expired"]:
         """Pass the answer in a repeated call to the session, which judges whether it permits the call.
 
-        Returns whether the client declined.
+        Returns what the client sent: an answer, a refusal to ask, nothing of the kind, or expired state.
         """
         fields = self._seals.open(params["requestState"])
         if fields is None:
-            return False
+            return "expired"
         session = self.session
         if (fields["agent"], fields["session"]) != (session.agent, session.session):
             raise RpcError(INVALID_PARAMS, "The requestState belongs to another agent or session")
@@ -237,10 +241,12 @@ class Server:
         responses = params.get("inputResponses")
         response = responses.get("approve") if isinstance(responses, dict) else None
         answer = asking.answer_in(response, request, time.time())
-        if answer is not None and request.state == PENDING:
-            with suppress(CallError):
-                session.approvals.answer(request.id, answer)
-        return self._note_declined(response, request)
+        if answer is not None:
+            if request.state == PENDING:
+                with suppress(CallError):
+                    session.approvals.answer(request.id, answer)
+            return "given"
+        return "declined" if self._note_declined(response, request) else "none"
 
     def _run(  # noqa: PLR0913  a call and the state of its question
         self,
@@ -271,6 +277,10 @@ class Server:
         began = time.perf_counter()
         result = self.session.call(call, _progress(flight, token))
         self._note(call.tool, result, time.perf_counter() - began)
+        if result.error is not None and result.error["code"] == "unknown_tool":
+            # The specification of tools, "Error handling": an unknown tool is the protocol's error.
+            message = f"{result.error['message']}: {result.error['hint']}"
+            raise RpcError(INVALID_PARAMS, message, {"code": "unknown_tool", "hint": result.error["hint"]})
         return result
 
     def _may_ask(self, peer: Peer) -> bool:
