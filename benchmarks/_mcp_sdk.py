@@ -12,7 +12,8 @@ import uvicorn
 from mcp.server.lowlevel import Server
 
 from ringfence.toolkit import Session
-from ringfence.toolkit.catalog.mcp_definitions import output_schema, tool_result
+from ringfence.toolkit.catalog.lean_answers import lean_schema
+from ringfence.toolkit.catalog.mcp_definitions import tool_result
 from ringfence.toolkit.http.server import bind
 from ringfence.toolkit.tools import TOOLS
 
@@ -24,7 +25,7 @@ def main(root: str, policy: str, state: str) -> None:
         name=tool.name,
         description=tool.description,
         input_schema=tool.parameters,
-        output_schema=output_schema(tool),
+        output_schema=lean_schema(tool),
     )
     session = Session(root, policy, state=state)
 
@@ -33,7 +34,7 @@ def main(root: str, policy: str, state: str) -> None:
 
     async def call_tool(_: object, params: types.CallToolRequestParams) -> types.CallToolResult:
         result = session.call({"tool": params.name, "arguments": params.arguments or {}})
-        return types.CallToolResult.model_validate(tool_result(result))
+        return types.CallToolResult.model_validate(tool_result(params.name, result))
 
     server: Server = Server("sdk", on_list_tools=list_tools, on_call_tool=call_tool)
     app = server.streamable_http_app(json_response=True, stateless_http=True)

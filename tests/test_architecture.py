@@ -285,7 +285,9 @@ MAY_IMPORT = {
         " policy.model policy.patterns toolkit.errors toolkit.grant_patterns toolkit.paths toolkit.plan"
         " toolkit.storage toolkit.tools toolkit.version toolkit.workspace"
     ),
-    "toolkit.catalog": words("policy policy.analysis policy.model toolkit.call toolkit.errors toolkit.tools"),
+    "toolkit.catalog": words(
+        "policy policy.analysis policy.model toolkit.call toolkit.errors toolkit.plan toolkit.tools"
+    ),
     "toolkit.undo": words(
         "toolkit.errors toolkit.history toolkit.paths toolkit.plan toolkit.progress toolkit.protected_paths"
         " toolkit.storage toolkit.text toolkit.workspace"

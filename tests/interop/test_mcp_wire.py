@@ -390,6 +390,16 @@ def test_arguments_that_do_not_fit_are_told_to_the_model(wire: Start) -> None:
     assert client.ask("tools/call", name=7)["error"]["code"] == -32602
 
 
+def test_answers_as_text_and_names_with_a_prefix(wire: Start) -> None:
+    client = wire("--answers", "text", "--prefix", "rf_")
+    assert "without the prefix rf_" in client.greet()["instructions"]
+    listed = client.ask("tools/list")["result"]["tools"]
+    assert all(tool["name"].startswith("rf_") and "outputSchema" not in tool for tool in listed)
+    answer = client.call("rf_read_file", path=ASKED[0])
+    assert "structuredContent" not in answer and answer["content"][0]["text"].startswith(ASKED[1])
+    assert client.ask("tools/call", name="read_file", arguments={"path": ASKED[0]})["error"]["code"] == -32602
+
+
 def test_progress_rises_and_ends_before_the_answer(wire: Start, workspace: Path) -> None:
     (workspace / "tmp/many").mkdir()
     for n in range(400):

@@ -53,7 +53,7 @@ class Sent:
     def answer(self, session: Session, call: dict[str, Any]) -> None:
         result = session.call(call)
         assert result.error is None or result.error["code"] != "internal_error", result
-        self.texts += [result.to_line(), json.dumps(tool_result(result))]
+        self.texts += [result.to_line(), json.dumps(tool_result(call["tool"], result))]
         if "approval" not in result.data:
             return
         held = session.approvals.get(result.data["approval"]["id"])

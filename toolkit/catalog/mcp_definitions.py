@@ -2,45 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
+import json
 from typing import Any
 
 from ringfence.toolkit.call import Result
+from ringfence.toolkit.catalog.lean_answers import lean_fields, lean_schema
 from ringfence.toolkit.catalog.offers import Offer
 from ringfence.toolkit.tools import Tool
 
-_RESULT: Mapping[str, Any] = MappingProxyType(
-    {
-        "status": {"type": "string", "enum": ["ok", "denied", "approval_required", "error"]},
-        "decision": {"type": ["object", "null"], "description": "How the policy judged the call."},
-        "error": {
-            "type": ["object", "null"],
-            "description": "What went wrong: a stable code, a message, where, and a hint.",
-            "properties": {
-                "code": {"type": "string"},
-                "message": {"type": "string"},
-                "where": {"type": ["string", "null"]},
-                "hint": {"type": ["string", "null"]},
-            },
-        },
-    }
-)
+# What a result has: its text, its fields as the text shows them, or both.
+TEXT, STRUCTURED, BOTH = "text", "structured", "both"
+ANSWERS = (TEXT, STRUCTURED, BOTH)
 
 
-def definition(offer: Offer, *, remote: bool = False, network: bool = False) -> dict[str, Any]:
+def definition(
+    offer: Offer, *, remote: bool = False, network: bool = False, answers: str = BOTH, prefix: str = ""
+) -> dict[str, Any]:
     """Return one tool as an entry of `tools/list`. `remote`: the workspace is not on this machine; `network`:
-    commands have the network.
+    commands have the network; `answers`: one of ANSWERS; `prefix`: before its name.
     """
     tool = offer.tool
-    return {
-        "name": tool.name,
+    found = {
+        "name": f"{prefix}{tool.name}",
         "title": tool.title,
         "description": described(offer),
         "inputSchema": dict(tool.parameters),
-        "outputSchema": output_schema(tool),
-        "annotations": hints(tool, remote=remote or (tool.runs and network)),
     }
+    if answers != TEXT:
+        found["outputSchema"] = lean_schema(tool)
+    return {**found, "annotations": hints(tool, remote=remote or (tool.runs and network))}
 
 
 def described(offer: Offer) -> str:
@@ -64,33 +54,19 @@ def hints(tool: Tool, *, remote: bool = False) -> dict[str, Any]:
     }
 
 
-def output_schema(tool: Tool) -> dict[str, Any]:
-    """Return the schema of `structuredContent`: the result without its text; `data` is complete if the status
-    is ok.
-    """
-    fields = tool.output.get("properties", {})
-    data = {"type": "object", "description": "The answer as fields.", "properties": dict(fields)}
-    return {
-        "type": "object",
-        "properties": {**_RESULT, "data": data},
-        "required": ["status", "data", "decision", "error"],
-    }
+def tool_result(tool: str, result: Result, answers: str = BOTH) -> dict[str, Any]:
+    """Return the result of a call of `tool` as that of `tools/call`; every status but `ok` is an error.
 
-
-def tool_result(result: Result) -> dict[str, Any]:
-    """Return a call's result as that of `tools/call`; every status but `ok` is an error with its code and
-    hint.
+    `answers` is one of ANSWERS. Fields alone are also written as text, for clients that read no fields.
     """
-    return {
-        "content": [{"type": "text", "text": text_of(result)}],
-        "structuredContent": {
-            "status": result.status,
-            "data": result.data,
-            "decision": result.decision,
-            "error": result.error,
-        },
-        "isError": not result.ok,
-    }
+    found: dict[str, Any] = {"isError": not result.ok}
+    if answers == TEXT:
+        return {"content": [{"type": "text", "text": text_of(result)}], **found}
+    fields = lean_fields(tool, result)
+    text = (
+        text_of(result) if answers == BOTH else json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    )
+    return {"content": [{"type": "text", "text": text}], "structuredContent": fields, **found}
 
 
 def text_of(result: Result) -> str:

@@ -24,6 +24,7 @@ from starlette.routing import Route
 
 from ringfence.toolkit.call import read_json
 from ringfence.toolkit.catalog.instructions import instructions
+from ringfence.toolkit.catalog.mcp_definitions import BOTH
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.http.mcp_sessions import Asked, Conversation, Conversations
 from ringfence.toolkit.http.responses import as_json, check_role
@@ -77,11 +78,13 @@ class _Call:
 
 
 class Endpoint:
-    """The route, and the state that it keeps between requests."""
+    """The route, and the state that it keeps between requests. `answers` and `prefix` as for `Server`."""
 
-    def __init__(self, doors: SessionPool, ask: str) -> None:
+    def __init__(self, doors: SessionPool, ask: str, *, answers: str = BOTH, prefix: str = "") -> None:
         self._doors = doors
         self._ask = ask
+        self._answers = answers
+        self._prefix = prefix
         self._servers: dict[str, Server] = {}
         self._conversations = Conversations()
         self._seals = Seals()
@@ -170,6 +173,8 @@ class Endpoint:
                 instructions=_instructions(door.session),
                 seals=self._seals,
                 note=self._doors.metrics.call,
+                answers=self._answers,
+                prefix=self._prefix,
             )
         return self._servers[caller.key]
 

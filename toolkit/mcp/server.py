@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ringfence.toolkit.approvals.requests import PENDING
 from ringfence.toolkit.call import MAX_ID, Result, ToolCall, failed
-from ringfence.toolkit.catalog.mcp_definitions import definition, tool_result
+from ringfence.toolkit.catalog.mcp_definitions import BOTH, definition, tool_result
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import FILE
 from ringfence.toolkit.mcp import elicitation as asking
@@ -84,7 +84,7 @@ class Server:
     """The session behind the protocol. `ask` is "client" (ask it where it can) or "queue".
 
     With a `channel` questions go there and never to the client. `note` receives every call: its tool, its
-    result and its duration in seconds.
+    result and its duration in seconds. `answers` is one of ANSWERS; `prefix` is before the name of each tool.
     """
 
     def __init__(  # noqa: PLR0913  every choice by name
@@ -96,11 +96,17 @@ class Server:
         seals: asking.Seals | None = None,
         note: Callable[[str, Result, float], None] = lambda *_: None,
         channel: Channel | None = None,
+        answers: str = BOTH,
+        prefix: str = "",
     ) -> None:
         self.session = session
+        self._answers = answers
+        self._prefix = prefix
         self.channel = channel
         self._ask = ask
-        self._instructions = instructions
+        # Descriptions and hints name tools, and are the same for every server.
+        named = f"The texts here name tools without the prefix {prefix}." if prefix else ""
+        self._instructions = f"{instructions}\n\n{named}".strip()
         self._seals = seals or asking.Seals()
         self._note = note
         self._listed: tuple[tuple[str, tuple[int, ...]], list[Message]] | None = None
@@ -126,7 +132,8 @@ class Server:
             # The repeated call returns what it waits for, or the decision made meanwhile.
             declined = self._note_declined(response, held)
             result = self._session_call(question.call, question.flight, question.token)
-            return self._done(question.peer, question.id, asking.declined(result) if declined else result)
+            result = asking.declined(result) if declined else result
+            return self._done(question.peer, question.id, question.call, result)
         with suppress(CallError):  # decided elsewhere meanwhile: repeating the call shows how
             self.session.approvals.answer(question.approval, answer)
         return self._again(question)
@@ -201,7 +208,8 @@ class Server:
             local = place.protocols == FILE and not place.authority
             found = offers(policy, self.session.agent, tasks=workspace.has_tasks, commands=local)
             network = policy.commands.network
-            listed = [definition(offer, remote=remote, network=network) for offer in found]
+            written = {"answers": self._answers, "prefix": self._prefix}
+            listed = [definition(offer, remote=remote, network=network, **written) for offer in found]
             self._listed = current, listed
         return self._listed[1]
 
@@ -216,16 +224,23 @@ class Server:
         known = isinstance(request, int) or len(request) <= MAX_ID
         meta = params.get("_meta")
         meta = meta if isinstance(meta, dict) else {}
-        call = ToolCall(name, arguments, request if known else None, _message_in(meta))
+        # A name without the prefix is no tool here, and could be that of another server's tool.
+        tool = (
+            name[len(self._prefix) :] if name.startswith(self._prefix) else f"{name} without {self._prefix}"
+        )
+        call = ToolCall(tool, arguments, request if known else None, _message_in(meta))
         if peer.stateless and "requestState" in params:
             taken = self._take_answer(params, call)
             if taken in ("declined", "none"):
                 # Asked anew, a client without a user would repeat the call until it gives up.
                 result = self._session_call(call, flight, meta.get("progressToken"))
-                return self._done(peer, request, asking.declined(result) if taken == "declined" else result)
+                result = asking.declined(result) if taken == "declined" else result
+                return self._done(peer, request, call, result)
         return self._run(request, call, peer, flight, meta.get("progressToken"))
 
-    def _take_answer(self, params: Message, call: ToolCall) -> Literal["given", "declined", "none", "expired"]:
+    def _take_answer(
+        self, params: Message, call: ToolCall
+    ) -> Literal["given", "declined", "none", "expired"]:
         """Pass the answer in a repeated call to the session, which judges whether it permits the call.
 
         Returns what the client sent: an answer, a refusal to ask, nothing of the kind, or expired state.
@@ -260,7 +275,7 @@ class Server:
         result = self._session_call(call, flight, token)
         rounds = before.asked if before else 0
         if result.status != "approval_required" or not self._may_ask(peer) or rounds >= _ROUNDS:
-            return self._done(peer, request, result)
+            return self._done(peer, request, call, result)
         held = self.session.approvals.get(result.data["approval"]["id"])
         if self.channel is not None:
             return Question(request, call, held.id, {}, peer, flight, token, rounds + 1)
@@ -286,8 +301,8 @@ class Server:
     def _may_ask(self, peer: Peer) -> bool:
         return self.channel is not None or (self._ask == "client" and peer.can_elicit)
 
-    def _done(self, peer: Peer, request: str | int, result: Result) -> Message:
-        return reply(request, self._complete(peer, tool_result(result)))
+    def _done(self, peer: Peer, request: str | int, call: ToolCall, result: Result) -> Message:
+        return reply(request, self._complete(peer, tool_result(call.tool, result, self._answers)))
 
     def _complete(self, peer: Peer, result: Message) -> Message:
         return {"resultType": "complete", **result} if peer.stateless else result

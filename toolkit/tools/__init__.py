@@ -40,6 +40,8 @@ class Tool:
     `notes_read`: `digest` in its data is that of content that the agent now knows; a later write over other
     content is refused as `stale_read`.
     `content_arguments`: the arguments that hold content of files, which no record has.
+    `brief`: the fields of `output` that the answer's text shows, each with its form in
+    `catalog.lean_answers`; clients of MCP get these.
     `runs`: it runs a command, and its changes are those that the command would make.
     `shell_command`: the command of a shell that it replaces.
     `unable_message`, `outside_message`: its own words for a refusal by the operating system, and for a path
@@ -53,6 +55,7 @@ class Tool:
     parameters: dict[str, Any]
     output: dict[str, Any]
     categories: tuple[str, ...]
+    brief: dict[str, str]
     follow: bool = True
     tasks: bool = False
     walks: bool = False

@@ -48,7 +48,7 @@ def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
     ask = arguments.ask or "queue"
 
     def routes(doors: SessionPool) -> tuple[list[Route], Callable[[], None]]:
-        endpoint = Endpoint(doors, ask)
+        endpoint = Endpoint(doors, ask, answers=arguments.answers, prefix=arguments.prefix)
         return endpoint.routes(), endpoint.end
 
     return _serve(arguments, screen, routes, "/mcp")

@@ -44,7 +44,14 @@ def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
 
                 confine(session, arguments, screen)
             gc.freeze()  # what is there now stays to the end; looking through it would make some call wait
-            server = Server(session, ask=ask, instructions=_instructions(session), channel=channel)
+            server = Server(
+                session,
+                ask=ask,
+                instructions=_instructions(session),
+                channel=channel,
+                answers=arguments.answers,
+                prefix=arguments.prefix,
+            )
             Loop(server, source, sink).run()
     return DONE
 

@@ -60,6 +60,15 @@ def positive(text: str) -> int:
     return found
 
 
+def tool_prefix(text: str) -> str:
+    """The text, which begins names of tools. Raises ArgumentTypeError for what no client accepts in them."""
+    if len(text) > 20 or not all(each in "_-" or (each.isascii() and each.isalnum()) for each in text):
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError("up to 20 letters, digits, - and _ are possible")
+    return text
+
+
 def port(text: str) -> int:
     """The port number in a word, 0 to 65535. Raises ValueError."""
     found = count(text)

@@ -21,6 +21,7 @@ from ringfence.toolkit.cli.table.options import (
     opt,
     port,
     positive,
+    tool_prefix,
 )
 
 HTTP_ASK = opt(
@@ -124,12 +125,26 @@ SERVING = (
         (
             *(ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, PLACE, SERVING_ASK, TASKS, TASK),
             *(*CHANNEL, *AUDITED, DRY_RUN, LANDLOCK),
+            opt(
+                "--answers",
+                choices=("text", "structured", "both"),
+                default="both",
+                says="what a result has: text, the same as fields, or both (default)",
+            ),
+            opt(
+                "--prefix",
+                metavar="TEXT",
+                type=tool_prefix,
+                default="",
+                says="text before the name of each tool, such as rf_, if names of other servers are the same",
+            ),
             opt("--http", action="store_true", says="serve many clients at /mcp (Streamable HTTP)"),
             *LISTENING,
         ),
         (
             "ringfence serve mcp --root ~/project --agent coder",
             "claude mcp add ringfence -- ringfence serve mcp --root ~/project",
+            "ringfence serve mcp --answers text --prefix rf_",
             "ringfence serve mcp --http --tokens tokens.txt",
         ),
         "Over stdin and stdout there is one session while the client is connected. With --http there are one"
