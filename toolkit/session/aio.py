@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ringfence.toolkit.approvals.requests import Answer, Request
 from ringfence.toolkit.call import Result, ToolCall
-from ringfence.toolkit.progress import Progress, Tell
+from ringfence.toolkit.progress import Progress, ReportStep
 
 if TYPE_CHECKING:
     from ringfence.toolkit.session.call_handler import Approver
@@ -71,7 +71,7 @@ class AsyncSession:
         return self._session
 
     async def call(
-        self, call: ToolCall | dict[str, Any] | str | bytes, progress: Tell | None = None
+        self, call: ToolCall | dict[str, Any] | str | bytes, progress: ReportStep | None = None
     ) -> Result:
         """Answer one call. A cancelled call ends once the session's state is consistent."""
         off = threading.Event()

@@ -22,7 +22,7 @@ from ringfence.toolkit.call import Result, ToolCall, failed
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.fake_fs import import_past_the_fake
 from ringfence.toolkit.history.store import History
-from ringfence.toolkit.progress import Progress, Tell
+from ringfence.toolkit.progress import Progress, ReportStep
 from ringfence.toolkit.session.attempt import Attempt
 from ringfence.toolkit.session.call_handler import Approver, CallHandler
 from ringfence.toolkit.session.crash_recovery import recover_left_open, recover_orphans
@@ -202,7 +202,7 @@ class Session:
     # -------------------------------------------------------------------- calls
 
     def call(
-        self, call: ToolCall | dict[str, Any] | str | bytes, progress: Progress | Tell | None = None
+        self, call: ToolCall | dict[str, Any] | str | bytes, progress: Progress | ReportStep | None = None
     ) -> Result:
         """Answer one call. An invalid call gets a result with an error; nothing is raised.
 
@@ -266,7 +266,7 @@ class Session:
         dry_run: bool = False,
         digest: str | None = None,
         by: str | None = None,
-        progress: Progress | Tell | None = None,
+        progress: Progress | ReportStep | None = None,
     ) -> Result:
         """Undo one call. Paths in conflict are reported and not changed, unless `force` is given.
 
@@ -292,7 +292,7 @@ class Session:
         dry_run: bool = False,
         digest: str | None = None,
         by: str | None = None,
-        progress: Progress | Tell | None = None,
+        progress: Progress | ReportStep | None = None,
     ) -> Result:
         """Undo the changes of this or another session and its sub-sessions since a point.
 
@@ -318,7 +318,7 @@ class Session:
         dry_run: bool = False,
         digest: str | None = None,
         by: str | None = None,
-        progress: Progress | Tell | None = None,
+        progress: Progress | ReportStep | None = None,
     ) -> Result:
         """Restore one file to a version (`initial`, `v1`, or `SESSION:v1`). Returns a result like that of
         `undo`.
@@ -367,7 +367,7 @@ class Session:
         *,
         dry_run: bool = False,
         by: str | None = None,
-        progress: Progress | Tell | None = None,
+        progress: Progress | ReportStep | None = None,
     ) -> Result:
         """Delete tasks for good: those in the trash for `older_than` seconds, and those whose deletion is
         due.
