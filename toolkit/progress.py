@@ -12,7 +12,7 @@ from ringfence.toolkit.errors import CallError
 
 # Receives the name of the current work, the number of completed steps, and their total (None: unknown).
 ReportStep = Callable[[str, int, int | None], None]
-# Receives a piece of a running command's output: 1 for standard output or 2 for standard error, and the bytes.
+# Receives a piece of a command's output: 1 for standard output or 2 for standard error, and the bytes.
 Output = Callable[[int, bytes], None]
 
 
@@ -25,7 +25,17 @@ class Progress:
     call's text.
     """
 
-    __slots__ = ("_cancelled", "_done", "_lock", "_message", "_report", "_total", "output", "stdin", "terminal")
+    __slots__ = (
+        "_cancelled",
+        "_done",
+        "_lock",
+        "_message",
+        "_report",
+        "_total",
+        "output",
+        "stdin",
+        "terminal",
+    )
 
     def __init__(  # noqa: PLR0913  the parts of a progress, most by keyword
         self,

@@ -161,7 +161,7 @@ def test_what_came_in_after_the_listing_is_not_deleted(local: Local, monkeypatch
 
     def differs_then_a_writer(removal: Removal) -> str | None:
         found = differs(removal)
-        caught = root / ".ringfence" / removal._caught.name
+        caught = root / ".ringfence" / removal._quarantined.name
         (caught / "late").write_text("2")
         return found
 

@@ -75,11 +75,11 @@ def reach(session: Session, *, shared: bool) -> Reach:
 
 def said(found: Reach, session: Session) -> Iterator[str]:
     """What is open, for whoever started the command, and what of the policy is not followed from now on."""
-    from ringfence.toolkit.storage.local.landlock import held
+    from ringfence.toolkit.storage.local.landlock import covered_kinds
 
     yield f"landlock: this process writes in {', '.join(found.writes_in)}"
     yield f"landlock: it reads in {', '.join(found.readable)}"
-    kernel = held()
+    kernel = covered_kinds()
     network = "open" if found.connects or "TCP" not in kernel else "refused"
     others = "refused" if "signals" in kernel else "open"
     yield f"landlock: connections over TCP are {network}, signals and abstract sockets {others}"

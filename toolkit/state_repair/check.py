@@ -22,7 +22,7 @@ from ringfence.toolkit.state.files import Owning, read_owning
 from ringfence.toolkit.state.moved_workspaces import caught_in, quarantined
 from ringfence.toolkit.state.protocol import SHARED, State
 from ringfence.toolkit.state.read_only import open_to_read
-from ringfence.toolkit.storage.local.quarantine import BESIDE
+from ringfence.toolkit.storage.local.quarantine import QUARANTINE
 
 _OTHERS = 0o077
 _PIECE = 1 << 20
@@ -232,7 +232,7 @@ def _catches(looked: _Looked) -> Iterator[Problem]:
     for name in sorted(known - there - under_way):
         yield Problem("catch", f"{name}: missing, so its deletion cannot be undone")
     for name in sorted(there - known - under_way):
-        where = OWN_DIRECTORY if name in inside else BESIDE
+        where = OWN_DIRECTORY if name in inside else QUARANTINE
         hint = "`ringfence state adopt`, if the workspace was moved; else look at it"
         yield Problem("catch", f"{where}/{name}: belongs to no change of this state", hint)
 
@@ -240,7 +240,7 @@ def _catches(looked: _Looked) -> Iterator[Problem]:
 def _beside(folder: str | None) -> set[str]:
     """Return the quarantined entries beside the state."""
     try:
-        names = os.listdir(os.path.join(folder, BESIDE)) if folder is not None else []
+        names = os.listdir(os.path.join(folder, QUARANTINE)) if folder is not None else []
     except FileNotFoundError:
         return set()
     return quarantined(names)

@@ -18,7 +18,7 @@ from ringfence.toolkit.hooks.install import is_isolated as is_isolated_command
 from ringfence.toolkit.locations import shown
 from ringfence.toolkit.program_files import is_isolated
 from ringfence.toolkit.protected_paths import of_program
-from ringfence.toolkit.storage.local.landlock import held
+from ringfence.toolkit.storage.local.landlock import covered_kinds
 from ringfence.toolkit.storage.local_roots import local_path
 
 _RENEW = "found by PATH, and PYTHONPATH may change what runs; renew it with `ringfence hook install`"
@@ -35,7 +35,7 @@ def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
         **_workspace(arguments),
         "hooks": hooks,
         "landlock": _landlock(),
-        "landlock_holds": ", ".join(held()) or None,
+        "landlock_holds": ", ".join(covered_kinds()) or None,
         "commands": _levels(),
         "extras": extras,
     }

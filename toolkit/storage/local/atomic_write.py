@@ -12,18 +12,20 @@ import stat as S
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.content import StreamedContent, pieces
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
-from ringfence.toolkit.storage import sparse_files as holes
-from ringfence.toolkit.storage.local import attributes
-from ringfence.toolkit.storage.local import syscalls as kernel
+from ringfence.toolkit.storage import sparse_files
+from ringfence.toolkit.storage.local import attributes, syscalls
 from ringfence.toolkit.storage.local.entries import LIST, NEW, lstat, open_regular, unlink_quietly
-from ringfence.toolkit.storage.local.resolver import LocalSpot
+from ringfence.toolkit.storage.local.spot import LocalSpot
 
 # Errors of a file system without hard links, and of a kernel without the call.
-_CANNOT = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL)
+_UNSUPPORTED = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL)
 
 
-def opened(spot: LocalSpot, *, needed: bool) -> tuple[int, os.stat_result]:
-    """Return a descriptor of the file at `spot` (-1 where it need not and cannot be opened), and its stat."""
+def open_to_replace(spot: LocalSpot, *, needed: bool) -> tuple[int, os.stat_result]:
+    """Return a descriptor of the file to replace, and its status; the caller closes the descriptor.
+
+    The descriptor is -1 for a file that cannot be opened, unless `needed`. CallError, OSError.
+    """
     try:
         return open_regular(spot)
     except (OSError, CallError):
@@ -41,16 +43,14 @@ def write(  # noqa: PLR0913  a new file and its place
     durable: bool,
     metadata: Metadata,
 ) -> NotKept:
-    """Create the file `name` in the directory `folder`, or nothing.
+    """Create the file `name` in the open directory `folder`, completely or not at all.
 
-    `mode` None leaves the mode to the umask.
-
-    Returns the fields of `metadata` that could not be kept. OSError.
+    `mode` None leaves the mode to the umask. Returns the fields of `metadata` that were not kept. OSError.
     """
     fd = os.open(name, NEW, 0o666 if mode is None else 0o600, dir_fd=folder)
     try:
-        holes.write_all(fd, pieces(data))
-        lost = attributes.put_on(fd, metadata, mode)
+        sparse_files.write_all(fd, pieces(data))
+        not_kept = attributes.set_attributes(fd, metadata, mode)
         if durable:
             os.fsync(fd)
     except BaseException:
@@ -58,41 +58,42 @@ def write(  # noqa: PLR0913  a new file and its place
         raise
     finally:
         os.close(fd)
-    return lost
+    return not_kept
 
 
-def name_new(able: kernel.Kernel, temporary: LocalSpot, spot: LocalSpot) -> None:
-    """Rename the file at `temporary` to its name, if that is free. OSError."""
+def rename_temporary(kernel: syscalls.Kernel, temporary: LocalSpot, spot: LocalSpot) -> None:
+    """Rename the file at `temporary` to the name of `spot`, if that is free. OSError."""
     try:
-        rename_new(able, temporary, spot, checked=True)
+        rename_new(kernel, temporary, spot, atomic=True)
     except OSError as error:
-        if error.errno not in _CANNOT:
+        if error.errno not in _UNSUPPORTED:
             raise
-        # Neither: create the name exclusively, then rename over our own empty file.
+        # Neither call exists: create the name exclusively, then rename over that empty file.
         os.close(os.open(spot.name, NEW, 0o600, dir_fd=spot.fd))
         os.rename(temporary.name, spot.name, src_dir_fd=spot.fd, dst_dir_fd=spot.fd)
 
 
 def rename_new(
-    able: kernel.Kernel, source: LocalSpot, destination: LocalSpot, *, checked: bool = False
+    kernel: syscalls.Kernel, source: LocalSpot, destination: LocalSpot, *, atomic: bool = False
 ) -> None:
     """Rename to a free name. OSError.
 
-    Where neither the kernel nor hard links can do so in one step, check first; with `checked`, fail instead.
+    Where neither the kernel nor a hard link does that in one step, the name is checked before; with `atomic`
+    the rename fails instead.
     """
     ends = {"src_dir_fd": source.fd, "dst_dir_fd": destination.fd}
-    if able.rename_new:
+    if kernel.rename_new:
         try:
-            kernel.rename_new(source.fd, source.name, destination.fd, destination.name)
+            syscalls.rename_new(source.fd, source.name, destination.fd, destination.name)
             return
         except OSError as error:
-            if error.errno not in _CANNOT:
+            if error.errno not in _UNSUPPORTED:
                 raise
-    if checked or not S.S_ISDIR(lstat(source).st_mode):
+    if atomic or not S.S_ISDIR(lstat(source).st_mode):
         try:
             os.link(source.name, destination.name, **ends, follow_symlinks=False)
         except OSError as error:
-            if checked or error.errno not in _CANNOT:
+            if atomic or error.errno not in _UNSUPPORTED:
                 raise
         else:
             os.unlink(source.name, dir_fd=source.fd)
@@ -108,8 +109,8 @@ def rename_new(
 def sync(folder: int) -> None:
     """Sync the directory to disk."""
     # An O_PATH descriptor cannot be synced, so the directory is opened once more.
-    fresh = os.open(".", LIST, dir_fd=folder)
+    readable = os.open(".", LIST, dir_fd=folder)
     try:
-        os.fsync(fresh)
+        os.fsync(readable)
     finally:
-        os.close(fresh)
+        os.close(readable)

@@ -16,22 +16,22 @@ from ringfence.toolkit.plan.changes import DIRECTORY, LINK, SET_ID, Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage.backend import path_changed
 from ringfence.toolkit.storage.local.entries import LIST, errors, is_own, lstat, open_regular, stat_of
-from ringfence.toolkit.storage.local.resolver import LocalSpot
+from ringfence.toolkit.storage.local.spot import LocalSpot
 
-OWNER, TIMES, USER, SYSTEM = "owner", "times", "user", "system"  # the fields
+OWNER, TIMES, USER, SYSTEM = "owner", "times", "user", "system"  # the fields of the metadata
 Values = dict[str, str | None]  # by name, in base64; None for one that cannot be read
 _CAPABILITY = "security.capability"
 # Attributes that the kernel derives from content and inode.
-_MADE = {"security.ima", "security.evm"}
+_KERNEL_DERIVED = {"security.ima", "security.evm"}
 
 
 def metadata_of(spot: LocalSpot, stat: Stat, *, copied: bool) -> Metadata:
-    """Return the metadata of the entry that was `stat`; a copy takes along what users attached to a file.
+    """Return the metadata of the entry that was `stat`; `copied`: only the fields that a copy takes along.
 
-    CallError `path_changed` for another file, unless it is copied.
+    CallError `path_changed` for another file than the judged one, unless `copied`.
     """
     with errors(spot.path):
-        fd, info = _opened(spot, stat)
+        fd, info = _open(spot, stat)
         try:
             if stat.kind != DIRECTORY and not copied and stat_of(info).identity != stat.identity:
                 raise path_changed(spot.path)
@@ -41,13 +41,13 @@ def metadata_of(spot: LocalSpot, stat: Stat, *, copied: bool) -> Metadata:
                 os.close(fd)
     if copied:
         return {USER: attached[USER]} if USER in attached else {}
-    # Reading changed the access time, and the content was read just now.
-    early = stat.accessed is not None and stat.accessed < info.st_atime
-    accessed = round((stat.accessed or 0) * 10**9) if early else info.st_atime_ns
+    # The content was read just now, which may have changed the access time.
+    read_before = stat.accessed is not None and stat.accessed < info.st_atime
+    accessed = round((stat.accessed or 0) * 10**9) if read_before else info.st_atime_ns
     return {OWNER: [info.st_uid, info.st_gid], TIMES: [accessed, info.st_mtime_ns], **attached}
 
 
-def _opened(spot: LocalSpot, stat: Stat) -> tuple[int, os.stat_result]:
+def _open(spot: LocalSpot, stat: Stat) -> tuple[int, os.stat_result]:
     """Return a descriptor of the entry (-1 where it cannot be opened), and its stat."""
     if stat.kind != LINK:
         with suppress(PermissionError):
@@ -58,7 +58,7 @@ def _opened(spot: LocalSpot, stat: Stat) -> tuple[int, os.stat_result]:
     return -1, lstat(spot)
 
 
-def for_replacing(
+def for_replacement(
     fd: int, info: os.stat_result, mode: int | None, given: Metadata | None
 ) -> tuple[Metadata, int, NotKept]:
     """Return fields and mode for a file that replaces the one at `fd`, and the fields that are lost.
@@ -67,64 +67,62 @@ def for_replacing(
     """
     given = given or {}
     attached = _extended(fd)
-    # The kernel itself removes it from a file whose content changes.
-    lost = attached.get(SYSTEM, {}).pop(_CAPABILITY, None) is not None and SYSTEM not in given
+    # The kernel removes capabilities from a file whose content changes.
+    refused = attached.get(SYSTEM, {}).pop(_CAPABILITY, None) is not None and SYSTEM not in given
     if mode is None:
         mode = S.S_IMODE(info.st_mode)
-    elif OWNER not in given:  # no set-id bits that the old one has not
+    elif OWNER not in given:  # never set-id bits that the old file does not have
         mode &= ~SET_ID | info.st_mode
     kept = {OWNER: [info.st_uid, info.st_gid], **attached, **given}
-    return kept, mode, (_named(_CAPABILITY),) if lost else ()
+    return kept, mode, (_field_name(_CAPABILITY),) if refused else ()
 
 
-def put_on(fd: int, metadata: Metadata, mode: int | None) -> NotKept:
-    """Set fields and mode of the new file or directory open as `fd`.
-
-    Returns the fields that were refused.
+def set_attributes(fd: int, metadata: Metadata, mode: int | None) -> NotKept:
+    """Set fields and mode of the new file or directory open as `fd`; returns the fields that were refused.
 
     OSError only for the mode.
     """
-    lost: list[str] = []
+    refused: list[str] = []
     # First, because changing the owner removes set-id bits and capabilities.
-    owned = _put_owner(fd, metadata.get(OWNER), lost)
+    owned = _set_owner(fd, metadata.get(OWNER), refused)
     for kind in (USER, SYSTEM):
         if kind in metadata:
-            _put_extended(fd, kind, metadata[kind], lost, owned=owned)
+            _set_extended(fd, kind, metadata[kind], refused, owned=owned)
     if mode is not None:
-        # Records from before there was metadata have a mode with them, whoever the owner was.
+        # Records of versions without metadata have a mode, whoever the owner was.
         if mode & SET_ID and not owned and (OWNER in metadata or not S.S_ISDIR(os.fstat(fd).st_mode)):
-            lost.append("set-id bits")
+            refused.append("set-id bits")
             mode &= ~SET_ID
         os.fchmod(fd, mode)
     if TIMES in metadata:
         try:
             os.utime(fd, ns=tuple(metadata[TIMES]))
         except OSError:
-            lost.append("times")
-    return tuple(lost)
+            refused.append("times")
+    return tuple(refused)
 
 
-def put_on_link(spot: LocalSpot, metadata: Metadata) -> NotKept:
+def set_link_attributes(spot: LocalSpot, metadata: Metadata) -> NotKept:
     """Set owner and times of a link that was made again; returns the fields that were refused."""
-    lost = []
+    refused = []
     owner, (accessed, modified) = metadata[OWNER], metadata[TIMES]
     found = lstat(spot)
     try:
         if owner != [found.st_uid, found.st_gid]:
             os.chown(spot.name, *owner, dir_fd=spot.fd, follow_symlinks=False)
     except OSError:
-        lost.append("owner")
+        refused.append("owner")
     try:
         os.utime(spot.name, ns=(accessed, modified), dir_fd=spot.fd, follow_symlinks=False)
     except (OSError, NotImplementedError):
-        lost.append("times")
-    return tuple(lost)
+        refused.append("times")
+    return tuple(refused)
 
 
 # --------------------------------------------------------------------- owner
 
 
-def _put_owner(fd: int, wanted: list[int] | None, lost: list[str]) -> bool:
+def _set_owner(fd: int, wanted: list[int] | None, refused: list[str]) -> bool:
     """Whether owner and group are the wanted ones, or this process's own where none are known."""
     new = os.fstat(fd)
     if wanted is None:
@@ -141,7 +139,9 @@ def _put_owner(fd: int, wanted: list[int] | None, lost: list[str]) -> bool:
     with suppress(OSError):
         os.fchown(fd, -1, gid)
     new = os.fstat(fd)
-    lost += [word for word, same in (("owner", new.st_uid == uid), ("group", new.st_gid == gid)) if not same]
+    refused += [
+        word for word, same in (("owner", new.st_uid == uid), ("group", new.st_gid == gid)) if not same
+    ]
     return False
 
 
@@ -158,8 +158,8 @@ def _extended(fd: int) -> dict[str, Values]:
         return {}  # a file system without them
     found: dict[str, Values] = {USER: {}, SYSTEM: {}}
     for name in names:
-        if name not in _MADE:
-            found[_kind(name)][name] = _value(fd, name)
+        if name not in _KERNEL_DERIVED:
+            found[_field_of(name)][name] = _value(fd, name)
     return found
 
 
@@ -170,7 +170,7 @@ def _value(fd: int, name: str) -> str | None:
         return None  # one that is listed for everybody and not read by everybody
 
 
-def _put_extended(fd: int, kind: str, wanted: Values, lost: list[str], *, owned: bool) -> None:
+def _set_extended(fd: int, kind: str, wanted: Values, refused: list[str], *, owned: bool) -> None:
     """Set exactly these attributes of one kind, and remove those that the directory gave to the new file."""
     now = _extended(fd).get(kind, {})
     for name in _unwanted(now, wanted):
@@ -184,7 +184,7 @@ def _put_extended(fd: int, kind: str, wanted: Values, lost: list[str], *, owned:
                 raise PermissionError
             os.setxattr(fd, name, base64.b64decode(value))
         except (OSError, AttributeError):
-            lost.append(_named(name))
+            refused.append(_field_name(name))
 
 
 def _unwanted(now: Values, wanted: Values) -> Iterator[str]:
@@ -192,9 +192,9 @@ def _unwanted(now: Values, wanted: Values) -> Iterator[str]:
     return (name for name in now if name not in wanted and not name.startswith("security."))
 
 
-def _kind(name: str) -> str:
+def _field_of(name: str) -> str:
     return USER if name.startswith("user.") else SYSTEM
 
 
-def _named(name: str) -> str:
+def _field_name(name: str) -> str:
     return f"xattr {name}"

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from ringfence.toolkit.storage.local import syscalls as kernel
+from ringfence.toolkit.storage.local import syscalls
 from ringfence.toolkit.storage.local.entries import errors
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.storage.local.resolver import LocalSpot
+    from ringfence.toolkit.storage.local.spot import LocalSpot
 
 
 class _Disk(Protocol):
@@ -38,6 +38,6 @@ def together(disk: _Disk) -> Iterator[None]:
         disk.durable = True
         root = disk.resolve((), follow=False)
         with errors("."):
-            if not kernel.sync_file_system(root.fd):
+            if not syscalls.sync_file_system(root.fd):
                 os.sync()
         disk.release(root)

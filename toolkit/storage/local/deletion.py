@@ -17,8 +17,8 @@ from ringfence.toolkit.plan.changes import DIRECTORY, Delete, Entry, Stat
 from ringfence.toolkit.protected_paths import BEING_REMOVED_PREFIX
 from ringfence.toolkit.storage.backend import Missed, Tree, path_changed
 from ringfence.toolkit.storage.local.directory import LocalFolder
-from ringfence.toolkit.storage.local.entries import before_rename, look, lstat, translated
-from ringfence.toolkit.storage.local.resolver import LocalSpot
+from ringfence.toolkit.storage.local.entries import before_rename, lstat, stat_with_target, translated
+from ringfence.toolkit.storage.local.spot import LocalSpot
 from ringfence.toolkit.storage.tree_walk import walk
 
 _Find = Callable[[], LocalSpot]
@@ -38,11 +38,11 @@ class _Disk(Tree, Protocol):
 
 
 class _Opened(NamedTuple):
-    """A directory that is being emptied: what is left in it, and how to find it when it is empty."""
+    """A directory that is being emptied: the entries left in it, and how to resolve it when it is empty."""
 
-    held: ExitStack
+    handles: ExitStack
     folder: LocalFolder
-    listed: Iterator[Entry]
+    left: Iterator[Entry]
     spot: _Find
     entry: Entry
 
@@ -50,17 +50,17 @@ class _Opened(NamedTuple):
 class Removal:
     """The deletion of `change` at `spot`.
 
-    `caught` is its quarantine name, and the entry may stay there (`stays`).
+    `quarantined` is the spot of the entry in the quarantine; with `keep` the entry stays there.
     """
 
     def __init__(
-        self, disk: _Disk, spot: LocalSpot, change: Delete, caught: LocalSpot, stays: bool = False
+        self, disk: _Disk, spot: LocalSpot, change: Delete, quarantined: LocalSpot, keep: bool = False
     ) -> None:
-        self._stays = stays
+        self._keep = keep
         self._disk = disk
         self._spot = spot
         self._change = change
-        self._caught = caught
+        self._quarantined = quarantined
         self._below: dict[str, list[Entry]] = {}
         for entry in change.entries:
             self._below.setdefault(paths.parent(entry.path), []).append(entry)
@@ -70,14 +70,14 @@ class Removal:
 
         CallError `path_changed`, OSError.
         """
-        spot, caught = self._spot, self._caught
-        os.rename(spot.name, caught.name, src_dir_fd=spot.fd, dst_dir_fd=caught.fd)
-        single = self._change.stat.kind != DIRECTORY and not self._stays
-        if not single:  # both its names are synced together at the end, at half the cost
+        spot, quarantined = self._spot, self._quarantined
+        os.rename(spot.name, quarantined.name, src_dir_fd=spot.fd, dst_dir_fd=quarantined.fd)
+        single = self._change.stat.kind != DIRECTORY and not self._keep
+        if not single:  # else both names are synced together at the end, at half the cost
             self._disk.sync(spot.fd)
-        if self._stays:
-            self._disk.sync(caught.fd)
-            self._disk.sync(self._disk.fd)  # its quarantine directory may be new
+        if self._keep:
+            self._disk.sync(quarantined.fd)
+            self._disk.sync(self._disk.fd)  # the quarantine directory may be new
         try:
             differs = self._differs()
         except BaseException:
@@ -86,21 +86,21 @@ class Removal:
         if differs is not None:
             self._put_back()
             raise path_changed(differs)
-        if self._stays:
+        if self._keep:
             yield from (entry.path for entry in reversed(self._change.entries))
             yield self._change.path
             return
-        kept = False
-        for step in self.discard(caught, Entry(self._change.path, self._change.stat)):
-            kept = kept or isinstance(step, Missed)
+        incomplete = False
+        for step in self.discard(quarantined, Entry(self._change.path, self._change.stat)):
+            incomplete = incomplete or isinstance(step, Missed)
             yield step
-        if kept:
-            # An entry that could not be removed gets its own name back, so that nobody loses sight of it.
+        if incomplete:
+            # An entry that could not be removed gets its own name back, where people will see it.
             self._put_back()
-        # Recovery stops here once the outcome is recorded, so a power cut must not bring the name back.
+        # Recovery does not look again once the outcome is recorded: a power cut must not bring the name back.
         if single:
             self._disk.sync(spot.fd)
-        self._disk.sync(caught.fd)
+        self._disk.sync(quarantined.fd)
 
     def _differs(self) -> str | None:
         """Return the first path at which the quarantined entry is not the judged one.
@@ -108,7 +108,7 @@ class Removal:
         None if it is the same.
         """
         change = self._change
-        now = look(self._caught.fd, self._caught.name, lstat(self._caught))
+        now = stat_with_target(self._quarantined.fd, self._quarantined.name, lstat(self._quarantined))
         if now.kind != change.stat.kind:
             return change.path
         if now.kind != DIRECTORY:
@@ -118,74 +118,74 @@ class Removal:
             )  # fmt: skip
             return None if same else change.path
         expected = {entry.path: entry.stat for entry in change.entries}
-        for entry, _ in walk(self._disk, self._caught, change.path):
+        for entry, _ in walk(self._disk, self._quarantined, change.path):
             judged = expected.pop(entry.path, None)
             if judged is None or not _same(judged, entry.stat):
                 return entry.path
         return next(iter(expected), None)
 
-    def discard(self, caught: LocalSpot, top: Entry) -> Iterator[str | Missed]:
+    def discard(self, quarantined: LocalSpot, top: Entry) -> Iterator[str | Missed]:
         """Remove one entry after everything that was listed below it."""
         opened: list[_Opened] = []
         try:
-            step = self._begin(opened, lambda: caught, top)
+            step = self._open_or_remove(opened, lambda: quarantined, top)
             while step is not None or opened:
                 if step is not None:
                     yield step
                 if not opened:
                     return
-                inner = next(opened[-1].listed, None)
+                inner = next(opened[-1].left, None)
                 if inner is not None:
-                    step = self._begin(opened, partial(opened[-1].folder.spot, inner.name), inner)
+                    step = self._open_or_remove(opened, partial(opened[-1].folder.spot, inner.name), inner)
                     continue
                 done = opened.pop()
-                done.held.close()
-                step = self._removed(done.spot, done.entry)
+                done.handles.close()
+                step = self._remove_entry(done.spot, done.entry)
         finally:
             while opened:
-                opened.pop().held.close()
+                opened.pop().handles.close()
 
-    def _begin(self, opened: list[_Opened], spot: _Find, entry: Entry) -> str | Missed | None:
+    def _open_or_remove(self, opened: list[_Opened], spot: _Find, entry: Entry) -> str | Missed | None:
         """Open a directory with listed entries and return None; remove any other entry at once."""
         below = self._below.get(entry.path, ())
         if not below:
-            return self._removed(spot, entry)
+            return self._remove_entry(spot, entry)
         try:
-            with ExitStack() as held:
-                folder = held.enter_context(self._disk.folder(spot()))
-                opened.append(_Opened(held.pop_all(), folder, iter(below), spot, entry))
+            with ExitStack() as handles:
+                folder = handles.enter_context(self._disk.folder(spot()))
+                opened.append(_Opened(handles.pop_all(), folder, iter(below), spot, entry))
         except CallError as error:
             return Missed(entry.path, error.message, error.code)
         return None
 
-    def _removed(self, find: _Find, entry: Entry) -> str | Missed:
+    def _remove_entry(self, find: _Find, entry: Entry) -> str | Missed:
         try:
             spot = find()
             if entry.stat.kind == DIRECTORY:
                 os.rmdir(spot.name, dir_fd=spot.fd)
                 return entry.path
-            now = look(spot.fd, spot.name, lstat(spot))
+            now = stat_with_target(spot.fd, spot.name, lstat(spot))
             if entry.path != self._change.path and not _same(entry.stat, now):
                 raise path_changed(entry.path)
             os.unlink(spot.name, dir_fd=spot.fd)
         except (OSError, CallError) as error:
-            told = error if isinstance(error, CallError) else translated(error, entry.path)
+            call_error = error if isinstance(error, CallError) else translated(error, entry.path)
             why = error.message if isinstance(error, CallError) else error.strerror
-            return Missed(entry.path, why or "not removed", told.code)
+            return Missed(entry.path, why or "not removed", call_error.code)
         return entry.path
 
     def _put_back(self) -> None:
         try:
-            self._disk.rename_new(self._caught, self._spot)
+            self._disk.rename_new(self._quarantined, self._spot)
         except FileExistsError:
             self._disk.sync(self._spot.fd)
             where = self._disk.quarantine_name or "beside the state"
             message = (
                 f"'{self._spot.path}' was created again meanwhile; its former content is in {where},"
-                f" as '{self._caught.name}'"
+                f" as '{self._quarantined.name}'"
             )
             raise CallError(
-                "path_changed", message, where=self._spot.path, data={"caught": self._caught.name}
+                "path_changed", message, where=self._spot.path, data={"caught": self._quarantined.name}
             ) from None
         self._disk.sync(self._spot.fd)
 
@@ -195,22 +195,21 @@ def _same(judged: Stat, now: Stat) -> bool:
     return judged.kind == now.kind and (judged.kind == DIRECTORY or judged.identity == now.identity)
 
 
-def remove_catch(disk: _Disk, folder: int, name: str) -> None:
+def remove_quarantined(disk: _Disk, folder: int, name: str) -> None:
     """Delete the quarantined entry `name` in the open directory `folder`, or what is left of it.
 
-    The entry is renamed first: an undo that moves it back at the same time finds it complete or not at all.
-    CallError or OSError.
+    The entry is renamed first, so that a concurrent undo finds it complete or not at all. CallError, OSError.
     """
-    going = LocalSpot(folder, (BEING_REMOVED_PREFIX + name,))
+    doomed = LocalSpot(folder, (BEING_REMOVED_PREFIX + name,))
     with suppress(FileNotFoundError):
-        os.rename(name, going.name, src_dir_fd=folder, dst_dir_fd=folder)
-    remove_all(disk, going)
+        os.rename(name, doomed.name, src_dir_fd=folder, dst_dir_fd=folder)
+    remove_all(disk, doomed)
 
 
 def remove_all(disk: _Disk, spot: LocalSpot) -> None:
     """Delete the entry at `spot` with everything below it; never through a link. CallError or OSError."""
     try:
-        top = Entry(spot.path, look(spot.fd, spot.name, lstat(spot)))
+        top = Entry(spot.path, stat_with_target(spot.fd, spot.name, lstat(spot)))
     except FileNotFoundError:
         return
     below = walk(disk, spot, spot.path) if top.stat.kind == DIRECTORY else ()

@@ -1,4 +1,4 @@
-"""An open directory of the workspace and its entries.
+"""Open directory of the workspace: lists its entries, and gives their spots.
 
 In a very deep walk only the innermost directories stay open. An outer one is opened again when needed, from
 the outermost down, and only if it is still the same directory in the same place.
@@ -13,9 +13,9 @@ from ringfence.policy.byte_names import from_disk, to_disk
 from ringfence.toolkit import paths
 from ringfence.toolkit.plan.changes import Stat
 from ringfence.toolkit.storage.backend import path_changed
-from ringfence.toolkit.storage.local import syscalls as kernel
-from ringfence.toolkit.storage.local.entries import LIST, errors, look, stat_of
-from ringfence.toolkit.storage.local.resolver import LocalSpot
+from ringfence.toolkit.storage.local.entries import LIST, errors, stat_of, stat_with_target
+from ringfence.toolkit.storage.local.spot import LocalSpot
+from ringfence.toolkit.storage.local.syscalls import Kernel, descend
 
 KEPT_OPEN = 64  # a process has 1,024 descriptors by default, and may walk in several threads
 
@@ -23,19 +23,19 @@ KEPT_OPEN = 64  # a process has 1,024 descriptors by default, and may walk in se
 class LocalFolder:
     """The directory open as `fd`, which it closes; `above` is the open directory that lists it, if any."""
 
-    def __init__(self, fd: int, names: tuple[str, ...], able: kernel.Kernel, above: object = None) -> None:
+    def __init__(self, fd: int, names: tuple[str, ...], kernel: Kernel, above: object = None) -> None:
         self.fd = fd
         self.names = names
-        self._able = able
+        self._kernel = kernel
         self.above = above if isinstance(above, LocalFolder) else None
         self.top: LocalFolder = self if self.above is None else self.above.top
         self._identity: tuple[int, int] | None = None
-        far = self
+        outer = self
         for _ in range(KEPT_OPEN):
-            if far.above is None:
+            if outer.above is None:
                 return
-            far = far.above
-        far.set_aside()
+            outer = outer.above
+        outer.set_aside()
 
     def scan(self) -> list[tuple[str, Stat]]:
         """Return name and stat of each entry, by name; entries that vanish meanwhile are left out."""
@@ -44,11 +44,15 @@ class LocalFolder:
             for entry in entries:
                 try:
                     info = entry.stat(follow_symlinks=False)
-                    stat = look(self.fd, entry.name, info) if S_ISLNK(info.st_mode) else stat_of(info)
+                    stat = (
+                        stat_with_target(self.fd, entry.name, info)
+                        if S_ISLNK(info.st_mode)
+                        else stat_of(info)
+                    )
                 except FileNotFoundError:
                     continue
                 found.append((from_disk(entry.name), stat))
-        found.sort(key=_name)
+        found.sort(key=_name_of)
         return found
 
     def spot(self, name: str) -> LocalSpot:
@@ -61,6 +65,7 @@ class LocalFolder:
             self.fd = -1
 
     def set_aside(self) -> None:
+        """Close the descriptor until the directory is used again."""
         if self.fd >= 0 and self is not self.top:
             info = os.fstat(self.fd)
             self._identity = info.st_dev, info.st_ino
@@ -76,19 +81,19 @@ class LocalFolder:
         changed = path_changed(paths.join(self.names))
         below = [to_disk(name) for name in self.names[len(self.top.names) :]]
         try:
-            way = kernel.descend(self._able, self.top.fd, below)
+            opened = descend(self._kernel, self.top.fd, below)
         except OSError:
             raise changed from None
         try:
-            info = os.fstat(way)
+            info = os.fstat(opened)
             if (info.st_dev, info.st_ino) != self._identity:
                 raise changed
             with errors(paths.join(self.names)):
-                self.fd = os.open(".", LIST, dir_fd=way)
+                self.fd = os.open(".", LIST, dir_fd=opened)
         finally:
-            os.close(way)
+            os.close(opened)
         return self.fd
 
 
-def _name(row: tuple[str, Stat]) -> str:
+def _name_of(row: tuple[str, Stat]) -> str:
     return row[0]

@@ -14,17 +14,17 @@ from ringfence.policy.byte_names import from_disk
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.fake_fs import is_faked
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, OTHER, Stat
-from ringfence.toolkit.storage import sparse_files as holes
+from ringfence.toolkit.storage import sparse_files
 from ringfence.toolkit.storage.backend import path_changed
-from ringfence.toolkit.storage.local.resolver import LocalSpot
+from ringfence.toolkit.storage.local.spot import LocalSpot
 
 KINDS = {S.S_IFREG: FILE, S.S_IFDIR: DIRECTORY, S.S_IFLNK: LINK}
 READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
 LIST = os.O_RDONLY | os.O_CLOEXEC | sum(getattr(os, flag, 0) for flag in ("O_DIRECTORY", "O_NOFOLLOW"))
 _REGULAR = READ | getattr(os, "O_NOCTTY", 0)
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
-_KIND, _RIGHTS = 0o170000, 0o7777  # the parts of a mode
-_TRIES = 8
+_KIND_BITS, _PERMISSION_BITS = 0o170000, 0o7777  # the parts of a mode
+_MAX_TRIES = 8
 _CHUNK = 1 << 20
 
 
@@ -35,11 +35,11 @@ def stat_of(info: os.stat_result, target: str | None = None) -> Stat:
     changed = 0 if is_faked() else info.st_ctime_ns
     # By position, for speed: a large tree makes one for every entry.
     return Stat(
-        KINDS.get(mode & _KIND, OTHER),
+        KINDS.get(mode & _KIND_BITS, OTHER),
         info.st_size,
         info.st_mtime,
         info.st_atime,
-        mode & _RIGHTS,
+        mode & _PERMISSION_BITS,
         info.st_nlink,
         target,
         f"{info.st_ino}:{info.st_mtime_ns}:{changed}",
@@ -65,9 +65,12 @@ def lstat(spot: LocalSpot) -> os.stat_result:
     return os.stat(spot.name, dir_fd=spot.fd, follow_symlinks=False)
 
 
-def look(fd: int, name: str, info: os.stat_result) -> Stat:
-    """Return the stat of an entry, with the text of a link; repeats if the entry was swapped meanwhile."""
-    for _ in range(_TRIES):
+def stat_with_target(fd: int, name: str, info: os.stat_result) -> Stat:
+    """Return the stat of an entry, with the text of a link; `info` is its status just now.
+
+    Tries again if the entry was swapped meanwhile. CallError `path_changed`, OSError.
+    """
+    for _ in range(_MAX_TRIES):
         if not S.S_ISLNK(info.st_mode):
             return stat_of(info)
         try:
@@ -94,28 +97,28 @@ def open_regular(spot: LocalSpot) -> tuple[int, os.stat_result]:
 
 
 def chunks(spot: LocalSpot, known: Stat | None = None) -> Iterator[bytes]:
-    """Yield the content of a regular file in pieces.
-
-    CallError `path_changed` if it is not the `known` one.
-    """
+    """Yield the content of a regular file in pieces. CallError `path_changed` if it is not `known`."""
     with errors(spot.path):
         fd, info = open_regular(spot)
         try:
             if known is not None and stat_of(info).identity != known.identity:
                 raise path_changed(spot.path)
-            yield from holes.pieces_of(fd, info)
+            yield from sparse_files.pieces_of(fd, info)
         finally:
             os.close(fd)
 
 
 def read_all(fd: int, info: os.stat_result, limit: int | None, path: str, known: Stat | None = None) -> bytes:
-    """Return the bytes of the file that is open as `fd` and was `info` just now."""
+    """Return the bytes of the file that is open as `fd` and was `info` just now.
+
+    CallError `too_large` beyond `limit` bytes, `path_changed` if it is not the `known` one; OSError.
+    """
     if known is not None and stat_of(info).identity != known.identity:
         raise path_changed(path)
     size = info.st_size
     if limit is not None and size > limit:
         raise _too_large(path, limit)
-    first = os.read(fd, _first(size))
+    first = os.read(fd, _first_read(size))
     if len(first) == size:
         return first
     chunks, total = [first], len(first)
@@ -131,12 +134,12 @@ def read_all(fd: int, info: os.stat_result, limit: int | None, path: str, known:
     return b"".join(chunks)
 
 
-def _first(size: int) -> int:
+def _first_read(size: int) -> int:
     return min(size + 1, 1 << 26) if size else _CHUNK
 
 
 def unlink_quietly(name: str, fd: int) -> None:
-    """Remove a name in the open directory `fd`, and ignore errors."""
+    """Remove a name in the open directory `fd`, if it exists. OSError."""
     try:
         os.unlink(name, dir_fd=fd)
     except FileNotFoundError:
@@ -148,9 +151,9 @@ def _too_large(path: str, limit: int) -> CallError:
 
 
 class errors:
-    """Translate OSError during the block into a CallError about `path`."""
+    """Context manager that translates an OSError of its block into a CallError about `path`."""
 
-    # A generator of contextlib would cost as much as the block.
+    # A class, because a generator of contextlib would cost as much as the block.
     __slots__ = ("_path",)
 
     def __init__(self, path: str) -> None:

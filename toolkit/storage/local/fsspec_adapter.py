@@ -25,7 +25,7 @@ from ringfence.toolkit.storage.local.backend import Local
 from ringfence.toolkit.storage.local.fsspec_copies import check_source, check_target, copies
 from ringfence.toolkit.storage.local.opening import open_local
 
-_RAISED = {
+_OS_ERRORS = {
     "not_found": FileNotFoundError,
     "already_exists": FileExistsError,
     "is_directory": IsADirectoryError,
@@ -58,7 +58,7 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         try:
             self._local = open_local(root, durable=durable)
         except CallError as error:
-            raise _raised(error) from None
+            raise _os_error(error) from None
 
     def close(self) -> None:
         """Close the directory; the file system cannot be used afterwards."""
@@ -78,7 +78,7 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
             found = self._local.stat(spot)
             if found is None:
                 raise FileNotFoundError(path)
-            return _row(spot.path, found)
+            return _row_of(spot.path, found)
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
         """List a directory, or one file: dicts as from `info`, or names alone without `detail`."""
@@ -86,10 +86,10 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
             found = self._local.stat(spot)
             if found is None:
                 raise FileNotFoundError(path)
-            rows = [_row(spot.path, found)]
+            rows = [_row_of(spot.path, found)]
             if found.kind == DIRECTORY:
                 with self._local.folder(spot) as folder:
-                    rows = [_row(paths.child(spot.path, name), stat) for name, stat in folder.scan()]
+                    rows = [_row_of(paths.child(spot.path, name), stat) for name, stat in folder.scan()]
         return rows if detail else [row["name"] for row in rows]
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
@@ -169,33 +169,31 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     def rm_file(self, path: str) -> None:
         """Remove a file or a link. FileNotFoundError or IsADirectoryError."""
-        if self._doomed(path).stat.kind == DIRECTORY:
+        if self._deletion_of(path).stat.kind == DIRECTORY:
             raise IsADirectoryError(path)
         self.rm(path)
 
     def rm(self, path: str | list[str], recursive: bool = False, maxdepth: int | None = None) -> None:
-        """Remove entries by their exact names, without patterns.
-
-        All are checked before the first is removed.
+        """Remove entries by their exact names, without patterns; all are checked before the first is removed.
 
         A tree is removed by one rename, so it is gone completely or not at all. OSError names what could not
         be removed after that; it is back under its own name.
         """
         if maxdepth is not None:
             raise NotImplementedError("a tree is removed whole, or not at all")
-        doomed = [self._doomed(each) for each in ([path] if isinstance(path, str) else path)]
-        for change in doomed:
+        deletions = [self._deletion_of(each) for each in ([path] if isinstance(path, str) else path)]
+        for change in deletions:
             if change.stat.kind == DIRECTORY and not recursive:
                 raise IsADirectoryError(change.path)
-        for change in _outermost(doomed):
+        for change in _outermost(deletions):
             with self._at(change.path, follow=False) as spot:
                 steps = list(self._local.remove(spot, change, _temporary()))
             missed = [step for step in steps if isinstance(step, Missed)]
             if missed:
                 raise OSError(f"{missed[0].path}: {missed[0].why}")
 
-    def _doomed(self, path: str) -> Delete:
-        """Return the deletion of a path, checked and permitted."""
+    def _deletion_of(self, path: str) -> Delete:
+        """Return the deletion of a path with everything below it; OSError if a part cannot be removed."""
         with self._at(path, follow=False) as spot:
             self._refuse_root(spot.path)
             found = self._local.stat(spot)
@@ -282,8 +280,8 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     # ------------------------------------------------------------------- inside
 
-    def _at(self, path: str, *, follow: bool = True) -> _Held:
-        return _Held(self._local, self._strip_protocol(path), follow)
+    def _at(self, path: str, *, follow: bool = True) -> _ResolvedSpot:
+        return _ResolvedSpot(self._local, self._strip_protocol(path), follow)
 
     def _refuse_root(self, path: str) -> None:
         if path == paths.ROOT:
@@ -308,8 +306,8 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         return text.removeprefix("ringfence://") if text.startswith("ringfence:///") else ""
 
 
-class _Held:
-    """Holds a spot during a block, and translates CallError into the errors of `os`."""
+class _ResolvedSpot:
+    """Context manager that resolves a path to a spot, and translates CallError into the errors of `os`."""
 
     def __init__(self, local: Local, path: str, follow: bool) -> None:
         self._local = local
@@ -321,13 +319,13 @@ class _Held:
         try:
             self._spot = self._local.resolve(paths.split(self._path or ".", ""), follow=self._follow)
         except CallError as error:
-            raise _raised(error) from None
+            raise _os_error(error) from None
         return self._spot
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self._local.release(self._spot)
         if isinstance(error, CallError):
-            raise _raised(error) from None
+            raise _os_error(error) from None
 
 
 class _Writer(io.BytesIO):
@@ -362,14 +360,14 @@ class _Writer(io.BytesIO):
         self._mode = ""
 
 
-def _outermost(doomed: list[Delete]) -> list[Delete]:
-    """Return the changes without entries that belong to another's tree, or are named twice."""
-    found = {change.path: change for change in doomed}
+def _outermost(deletions: list[Delete]) -> list[Delete]:
+    """Return the deletions, each once, without those of entries below another one."""
+    found = {change.path: change for change in deletions}
     trees = [change.path for change in found.values() if change.stat.kind == DIRECTORY]
     return [change for path, change in found.items() if not any(paths.is_below(path, tree) for tree in trees)]
 
 
-def _row(path: str, stat: Stat) -> dict[str, Any]:
+def _row_of(path: str, stat: Stat) -> dict[str, Any]:
     return {
         "name": "" if path == paths.ROOT else path,
         "type": stat.kind,
@@ -383,8 +381,8 @@ def _row(path: str, stat: Stat) -> dict[str, Any]:
     }
 
 
-def _raised(error: CallError) -> Exception:
-    return _RAISED.get(error.code, OSError)(error.message)
+def _os_error(error: CallError) -> Exception:
+    return _OS_ERRORS.get(error.code, OSError)(error.message)
 
 
 def _temporary() -> str:

@@ -44,8 +44,8 @@ def version() -> int:
     return max(0, int(_libc().syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(1))))
 
 
-def held() -> tuple[str, ...]:
-    """Return in words what this kernel can restrict a process to."""
+def covered_kinds() -> tuple[str, ...]:
+    """Return, in words, the kinds of access that this kernel can restrict."""
     known = version()
     return (
         *(["files"] if known else []),
@@ -82,7 +82,7 @@ def restrict(writable: Iterable[str], readable: Iterable[str], *, connects: bool
 
 
 def _ruleset(known: int, files: int, connects: bool) -> tuple[_Ruleset, int]:
-    """Return the access rights to refuse unless a rule allows them, and the size of the struct in bytes."""
+    """Return the struct of what to refuse unless a rule allows it, and its size in bytes."""
     found = _Ruleset(files, _BIND if connects else _BIND | _CONNECT, _ABSTRACT | _SIGNAL)
     fields = 3 if known >= _SCOPES else 2 if known >= _NETWORK else 1
     return found, fields * ctypes.sizeof(ctypes.c_uint64)

@@ -13,11 +13,9 @@ from collections.abc import Iterable
 from ringfence.policy.patterns.syntax import Folding
 
 _CASE_SENSITIVE = 11  # _PC_CASE_SENSITIVE of Apple's pathconf(2)
-_GET_FLAGS, _CASEFOLD = (
-    0x80086601,
-    0x40000000,
-)  # FS_IOC_GETFLAGS and FS_CASEFOLD_FL of Linux's ioctl_iflags(2)
-_NAMES = 16  # names of ASCII letters that are looked at; where case makes no difference the first one tells
+_GET_FLAGS = 0x80086601  # FS_IOC_GETFLAGS of Linux's ioctl_iflags(2)
+_CASEFOLD = 0x40000000  # FS_CASEFOLD_FL
+_MAX_NAMES = 16  # compared names with ASCII letters; where case makes no difference, the first one shows it
 
 
 def folding_of(fd: int, path: str) -> Folding:
@@ -27,16 +25,16 @@ def folding_of(fd: int, path: str) -> Folding:
     Where no name decides, the default of this kind of machine applies.
     """
     apple = sys.platform == "darwin"
-    told = _told_by_the_file_system(fd, apple)
-    if told is None:
-        told = _told_by_names(fd, path)
-    if told or (told is None and apple):
+    ignores_case = _ask_file_system(fd, apple)
+    if ignores_case is None:
+        ignores_case = _compare_names(fd, path)
+    if ignores_case or (ignores_case is None and apple):
         return Folding.CASE
-    # Apple's file systems never tell the two forms apart.
-    return Folding.FORM if apple or _takes_forms_for_one(fd) else Folding.NONE
+    # Apple's file systems never distinguish the two forms.
+    return Folding.FORM if apple or _ignores_form(fd) else Folding.NONE
 
 
-def _told_by_the_file_system(fd: int, apple: bool) -> bool | None:
+def _ask_file_system(fd: int, apple: bool) -> bool | None:
     from ringfence.toolkit.fake_fs import is_faked
 
     if is_faked():
@@ -61,28 +59,30 @@ def _flags(fd: int) -> int:
     return found[0]
 
 
-def _told_by_names(fd: int, path: str) -> bool | None:
-    """Whether a name in the directory, or its own, exists in another case; None without any such name."""
+def _compare_names(fd: int, path: str) -> bool | None:
+    """Whether a name in the directory, or its own, exists in another case; None if none has letters."""
     letters = (name for name in sorted(os.listdir(fd)) if _has_case(name))
-    told = _any(_is_one(name, name.swapcase(), fd) for name, _ in zip(letters, range(_NAMES), strict=False))
+    ignores_case = _any(
+        _is_same_entry(name, name.swapcase(), fd) for name, _ in zip(letters, range(_MAX_NAMES), strict=False)
+    )
     head, tail = os.path.split(path)
-    if told is None and _has_case(tail):
-        told = _is_one(path, os.path.join(head, tail.swapcase()), None)
-    return told
+    if ignores_case is None and _has_case(tail):
+        ignores_case = _is_same_entry(path, os.path.join(head, tail.swapcase()), None)
+    return ignores_case
 
 
-def _takes_forms_for_one(fd: int) -> bool:
+def _ignores_form(fd: int) -> bool:
     """Whether a name in the directory that has two Unicode forms is found by the other form."""
     for name in os.listdir(fd):
         for form in ("NFC", "NFD"):
             other = unicodedata.normalize(form, name) if not name.isascii() else name
-            if other != name and _is_one(name, other, fd):
+            if other != name and _is_same_entry(name, other, fd):
                 return True
     return False
 
 
 def _has_case(name: str) -> bool:
-    # ASCII alone: `ı` and `ß` have a letter in another case that is not theirs.
+    # ASCII alone: other letters, such as `ı` and `ß`, change into letters that do not change back.
     return name.isascii() and name.lower() != name.upper()
 
 
@@ -91,7 +91,7 @@ def _any(found: Iterable[bool | None]) -> bool | None:
     return any(answers) if answers else None
 
 
-def _is_one(name: str, other: str, fd: int | None) -> bool | None:
+def _is_same_entry(name: str, other: str, fd: int | None) -> bool | None:
     """Whether both names are the same entry; None if the first is gone by now."""
     try:
         first = os.stat(name, dir_fd=fd, follow_symlinks=False)

@@ -1,6 +1,6 @@
-"""Path resolution: from names to a spot, which is an open directory, a name in it, and the real path.
+"""Path resolution: from names to a spot, in one call of the kernel where possible, else name by name.
 
-Component by component on a stack of descriptors; the kernel never follows a link and never resolves `..`.
+Both follow a symbolic link only inside the root, and neither lets the kernel resolve `..`.
 """
 
 from __future__ import annotations
@@ -8,47 +8,134 @@ from __future__ import annotations
 import errno
 import os
 import stat as S
-from dataclasses import dataclass, field
 
 from ringfence.policy.byte_names import from_disk, to_disk
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.storage.backend import path_changed
+from ringfence.toolkit.storage.local.directory import KEPT_OPEN
+from ringfence.toolkit.storage.local.entries import errors, lstat, translated
+from ringfence.toolkit.storage.local.spot import LocalSpot
+from ringfence.toolkit.storage.local.syscalls import Kernel, descend
 
-MAX_LINKS = 8
-MAX_STEPS = 255
-PASS = os.O_CLOEXEC | sum(getattr(os, flag, 0) for flag in ("O_DIRECTORY", "O_NOFOLLOW", "O_PATH"))
+_MAX_LINKS = 8
+_MAX_STEPS = 255
+_PASS = os.O_CLOEXEC | sum(getattr(os, flag, 0) for flag in ("O_DIRECTORY", "O_NOFOLLOW", "O_PATH"))
 
 
-@dataclass(slots=True)
-class LocalSpot:
-    """An open directory and one name in it.
+def resolve(kernel: Kernel, root: int, names: tuple[str, ...], *, follow: bool) -> LocalSpot:
+    """Return the spot that `names` lead to below the directory open as `root`; the caller releases it.
 
-    `rest` counts the further names below a name that does not exist, or (`blocked`) is not a directory.
-    `names` are displayed; `name` is the disk's name of the entry. `seen` is the entry's status when the spot
-    was found, for its first reader; `folder` is the open directory that the spot came from.
+    CallError as in `Local.resolve`, `path_changed` for a link in a very deep path.
     """
-
-    fd: int
-    names: tuple[str, ...]
-    rest: int = 0
-    owned: bool = False
-    blocked: bool = False
-    folder: object = field(default=None, compare=False)
-    path: str = field(init=False)
-    name: str = field(init=False)
-    seen: os.stat_result | None = field(default=None, init=False, compare=False)
-
-    def __post_init__(self) -> None:
-        self.path = paths.join(self.names)
-        self.name = to_disk(self.names[len(self.names) - 1 - self.rest]) if self.names else "."
+    if len(names) > _MAX_STEPS and ".." not in names:
+        return _resolve_deep(kernel, root, names)
+    # Without the kernel's help a walk needs a descriptor for each name.
+    direct = kernel.beneath or len(names) > KEPT_OPEN
+    spot = _resolve_directly(kernel, root, names, follow) if direct else None
+    return spot or _walk(root, names, follow)
 
 
-class Walk:
-    """Resolves component by component on a stack of descriptors, so that the kernel never resolves `..`."""
+def _walk(root: int, names: tuple[str, ...], follow: bool) -> LocalSpot:
+    steps = _Walk(root, names, follow)
+    try:
+        return steps.run()
+    except OSError as error:
+        raise translated(error, paths.join(tuple(steps.reached))) from None
+    finally:
+        steps.close()
+
+
+# ------------------------------------------------------------------- in one call
+
+
+def _resolve_directly(kernel: Kernel, root: int, names: tuple[str, ...], follow: bool) -> LocalSpot | None:
+    """Open the parent directory in one call; None where a walk is needed, for a link or an error."""
+    if not names or ".." in names:
+        return None
+    fd = root
+    if len(names) > 1:
+        try:
+            fd = descend(kernel, root, _on_disk(names[:-1]))
+        except OSError:
+            return None
+    spot = LocalSpot(fd, names, owned=fd != root)
+    if follow and _may_be_link(spot):
+        if spot.owned:
+            os.close(fd)
+        return None
+    return spot
+
+
+def _may_be_link(spot: LocalSpot) -> bool:
+    """Whether the entry is a link or cannot be examined; the spot keeps the status of any other entry."""
+    try:
+        found = lstat(spot)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    if S.S_ISLNK(found.st_mode):
+        return True
+    spot.seen = found
+    return False
+
+
+# ------------------------------------------------------------------ very deep paths
+
+
+def _resolve_deep(kernel: Kernel, root: int, names: tuple[str, ...]) -> LocalSpot:
+    """Open the parent directory of a path with too many names for a walk, through no link."""
+    on_disk = _on_disk(names[:-1])
+    with errors(paths.join(names)):
+        try:
+            return LocalSpot(descend(kernel, root, on_disk), names, owned=True)
+        except (FileNotFoundError, NotADirectoryError):
+            depth = _existing_depth(kernel, root, on_disk)
+        return _spot_below_missing(descend(kernel, root, on_disk[:depth]), names, depth)
+
+
+def _existing_depth(kernel: Kernel, root: int, on_disk: list[str]) -> int:
+    """Return how many of the names, from the first, are directories."""
+    low, high = 0, len(on_disk)
+    while low < high:
+        middle = (low + high + 1) // 2
+        try:
+            os.close(descend(kernel, root, on_disk[:middle]))
+        except (FileNotFoundError, NotADirectoryError):
+            high = middle - 1
+        else:
+            low = middle
+    return low
+
+
+def _spot_below_missing(fd: int, names: tuple[str, ...], depth: int) -> LocalSpot:
+    """Return the spot of names of which only the first `depth` are directories, the last open as `fd`."""
+    spot = LocalSpot(fd, names, rest=len(names) - 1 - depth, owned=True)
+    try:
+        found = os.stat(spot.name, dir_fd=fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return spot
+    if S.S_ISLNK(found.st_mode) or S.S_ISDIR(found.st_mode):
+        os.close(fd)
+        raise path_changed(spot.path)
+    spot.blocked = True
+    return spot
+
+
+def _on_disk(names: tuple[str, ...]) -> list[str]:
+    return to_disk("/".join(names)).split("/")
+
+
+# --------------------------------------------------------------------- name by name
+
+
+class _Walk:
+    """Resolves name by name on a stack of descriptors, so that the kernel never resolves `..`."""
 
     def __init__(self, root: int, names: tuple[str, ...], follow: bool) -> None:
         self._stack = [root]
-        self._todo = list(reversed(names))
+        self._left = list(reversed(names))
         self._follow = follow
         self._links = 0
         self._has_up = ".." in names
@@ -61,14 +148,14 @@ class Walk:
 
     def run(self) -> LocalSpot:
         """Return the spot, which takes over one descriptor. CallError as in `Local.resolve`, OSError."""
-        for _ in range(MAX_STEPS):
-            if not self._todo:
-                return self._here()
-            name = self._todo.pop()
+        for _ in range(_MAX_STEPS):
+            if not self._left:
+                return self._finish_in_directory()
+            name = self._left.pop()
             if name == "..":
                 self._up()
-            elif self._todo or self._follow:
-                spot = self._into(name)
+            elif self._left or self._follow:
+                spot = self._enter(name)
                 if spot is not None:
                     return spot
             else:
@@ -81,18 +168,18 @@ class Walk:
         os.close(self._stack.pop())
         self.reached.pop()
 
-    def _into(self, name: str) -> LocalSpot | None:
-        """Step into `name`, insert a link's text, or finish at a last name that is not a directory."""
+    def _enter(self, name: str) -> LocalSpot | None:
+        """Open the directory `name`, or insert a link's names; a last name that is neither ends the walk."""
         try:
-            if not self._todo and not self._is_link(name):
+            if not self._left and not self._is_link(name):
                 return self._finish(name)
-            fd = os.open(to_disk(name), PASS, dir_fd=self._stack[-1])
+            fd = os.open(to_disk(name), _PASS, dir_fd=self._stack[-1])
         except FileNotFoundError:
-            return self._missing(name)
+            return self._finish_at_missing(name)
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
                 raise
-            return self._splice(name, error)
+            return self._insert_link(name, error)
         self._stack.append(fd)
         self.reached.append(name)
         return None
@@ -103,36 +190,31 @@ class Walk:
         except FileNotFoundError:
             return False
 
-    def _splice(self, name: str, error: OSError) -> LocalSpot | None:
+    def _insert_link(self, name: str, error: OSError) -> LocalSpot | None:
+        """Continue with the names in a link's text; `error` is that of opening the link as a directory."""
         try:
             target = from_disk(os.readlink(to_disk(name), dir_fd=self._stack[-1]))
         except OSError:
-            if self._swapped_back(name):
-                self._todo.append(name)
+            if self._was_swapped(name):
+                self._left.append(name)
                 return None
-            if error.errno == errno.ENOTDIR and self._todo:
-                return self._blocked(name)
+            if error.errno == errno.ENOTDIR and self._left:
+                spot = self._finish_at_missing(name)
+                spot.blocked = True
+                return spot
             raise error from None
         if self._has_up:
             raise CallError("path_invalid", "The path goes up ('..') and through a link, which is ambiguous")
         self._links += 1
-        if self._links > MAX_LINKS:
+        if self._links > _MAX_LINKS:
             raise CallError("path_invalid", "The path goes through too many links")
         if target.startswith("/"):
             raise paths.outside()
-        self._todo.extend(part for part in reversed(target.split("/")) if part not in ("", "."))
+        self._left.extend(part for part in reversed(target.split("/")) if part not in ("", "."))
         return None
 
-    def _blocked(self, name: str) -> LocalSpot:
-        spot = self._missing(name)
-        spot.blocked = True
-        return spot
-
-    def _swapped_back(self, name: str) -> bool:
-        """Whether the name changed from a link into a directory between two looks.
-
-        Then another try helps.
-        """
+    def _was_swapped(self, name: str) -> bool:
+        """Whether the name became a directory or a link after it was opened, so that another try helps."""
         try:
             mode = self._mode(name)
         except OSError:
@@ -142,14 +224,14 @@ class Walk:
     def _mode(self, name: str) -> int:
         return os.stat(to_disk(name), dir_fd=self._stack[-1], follow_symlinks=False).st_mode
 
-    def _missing(self, name: str) -> LocalSpot:
-        rest = list(reversed(self._todo))
+    def _finish_at_missing(self, name: str) -> LocalSpot:
+        rest = list(reversed(self._left))
         if ".." in rest:
             raise CallError("not_found", "A directory in the path does not exist")
         return self._finish(name, rest)
 
-    def _here(self) -> LocalSpot:
-        """Finish in a directory that was entered already: name it from its parent."""
+    def _finish_in_directory(self) -> LocalSpot:
+        """Return the spot of a directory that was entered already: its name in its parent."""
         if len(self._stack) == 1:
             return LocalSpot(self._stack[0], ())
         os.close(self._stack.pop())

@@ -73,16 +73,16 @@ def open_beneath(fd: int, path: str | bytes) -> int:
     raise OSError(code, os.strerror(code))
 
 
-def descend(able: Kernel, fd: int, names: Sequence[str]) -> int:
+def descend(kernel: Kernel, fd: int, names: Sequence[str]) -> int:
     """Open the directory below `fd` that `names` lead to, through no link; names are the disk's own.
 
     Neither the length of the path nor its depth is bounded. OSError.
     """
     at = fd
-    steps: Iterable[str | bytes] = _pieces(names) if able.beneath else names
+    steps: Iterable[str | bytes] = _pieces(names) if kernel.beneath else names
     try:
         for step in steps:
-            below = open_beneath(at, step) if able.beneath else os.open(step, _STEP, dir_fd=at)
+            below = open_beneath(at, step) if kernel.beneath else os.open(step, _STEP, dir_fd=at)
             if at != fd:
                 os.close(at)
             at = below
