@@ -104,7 +104,7 @@ def test_requests_of_deleting_a_thousand_objects(bucket: Bucket, counter: Counte
         counter.made.clear()
         result = session.call({"tool": "delete", "arguments": {"path": "d"}})
         assert result.ok, result
-        by_the_batch = session.workspace.backend.keeps("delete many")  # type: ignore[attr-defined]
+        by_the_batch = session.workspace.backend.supports("delete many")  # type: ignore[attr-defined]
     made = Counts(counter.made)
     assert made.pop("GetObject") == 1000  # what the history keeps
     # Where the store passes over the tags of a batch, each object goes by itself, on condition.

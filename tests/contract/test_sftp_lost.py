@@ -216,14 +216,14 @@ def test_what_the_server_does_not_give_back_is_named(
         raise PermissionError(path)
 
     def another(metadata: Any, *given: Any) -> Any:
-        return {**attached(metadata), "owner": [4242, 4343]}
+        return {**fields_of(metadata), "owner": [4242, 4343]}
 
     from ringfence.toolkit.storage.sftp import view as sftp_view
-    from ringfence.toolkit.storage.sftp.attributes import attached
+    from ringfence.toolkit.storage.sftp.attributes import fields_of
 
     fill(root)
     monkeypatch.setattr(paramiko.SFTPClient, "chown", refused)
-    monkeypatch.setattr(sftp_view, "attached", another)
+    monkeypatch.setattr(sftp_view, "fields_of", another)
     with session(server, root, ":memory:") as open_session:
         edited = open_session.call({"tool": "edit_file", "arguments": CALLS["edit"][1]})
         assert edited.ok and edited.data["metadata_not_kept"] == ["group", "owner"], edited

@@ -11,7 +11,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.records import ItemRow
 from ringfence.toolkit.plan.content import sha256
 from ringfence.toolkit.testing.faults import KINDS, Cell, Fault, Run, Seen, Table, report, verdict
-from ringfence.toolkit.testing.faults.run import chosen, sample
+from ringfence.toolkit.testing.faults.run import sample, selected_cells
 
 OK = Result("1", "ok", "", {})
 BEFORE = {"a": b"old", "d": {"dir": True}}
@@ -184,10 +184,12 @@ def test_a_run_that_was_found_meets_the_request_that_fits() -> None:
 @pytest.mark.parametrize("parts", [1, 3, 8])
 def test_the_parts_of_the_table_have_each_run_once_and_each_class(parts: int) -> None:
     seen = tuple(Seen(n, "PUT", "", "", "", False, "") for n in range(1, 12))
-    every = [(row.case["name"], str(row.fault), n) for row in chosen("all") for n in numbers(row, seen)]
+    every = [
+        (row.case["name"], str(row.fault), n) for row in selected_cells("all") for n in numbers(row, seen)
+    ]
     found: list[tuple[str, str, int]] = []
     for part in range(1, parts + 1):
-        rows = chosen(f"{part}/{parts}")
+        rows = selected_cells(f"{part}/{parts}")
         assert all(numbers(row, seen) for row in rows)
         found += [(row.case["name"], str(row.fault), n) for row in rows for n in numbers(row, seen)]
     assert sorted(found) == sorted(every)
@@ -197,7 +199,7 @@ def test_the_parts_of_the_table_have_each_run_once_and_each_class(parts: int) ->
 @pytest.mark.parametrize("wanted", ["some", "0/8", "9/8", "1/", "/8", "1/0"])
 def test_a_part_that_there_is_not(wanted: str) -> None:
     with pytest.raises(ValueError, match="a part such as '1/8'"):
-        chosen(wanted)
+        selected_cells(wanted)
 
 
 def numbers(cell: Cell, seen: tuple[Seen, ...]) -> list[int]:

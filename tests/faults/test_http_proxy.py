@@ -98,7 +98,13 @@ OF_A_PUT = [
     ("fault", "answer", "there", "reached", "told"), OF_A_PUT, ids=lambda value: str(value)[:40]
 )
 def test_a_fault_of_a_change(
-    proxy: HttpProxy, shelf: Any, fault: dict[str, Any], answer: Any, there: bool, reached: bool, told: str
+    proxy: HttpProxy,
+    shelf: Any,
+    fault: dict[str, Any],
+    answer: Any,
+    there: bool,
+    reached: bool,
+    received: str,
 ) -> None:
     proxy.arm(Fault.of(fault))
     got = ask(proxy, "PUT", "/a", b"new")
@@ -110,7 +116,7 @@ def test_a_fault_of_a_change(
     assert ("/a" in shelf.kept) == there
     [seen] = proxy.seen()
     assert (seen.number, seen.method, seen.target) == (1, "PUT", "/a")
-    assert (seen.reached, seen.acted, seen.told) == (reached, there, told)
+    assert (seen.reached, seen.acted, seen.received) == (reached, there, received)
     assert ask(proxy, "PUT", "/a", b"again") == (201, b"")  # the next one passes
     assert shelf.kept["/a"] == b"again"
 
@@ -124,7 +130,7 @@ def test_half_of_a_body(proxy: HttpProxy, shelf: Any) -> None:
     proxy.arm(Fault("cut"))
     assert ask(proxy, "GET", "/a") == "IncompleteRead"
     proxy.wait()
-    assert proxy.seen()[0].told == "half"
+    assert proxy.seen()[0].received == "half"
 
 
 def test_a_refusal_by_the_store_is_no_act(proxy: HttpProxy) -> None:
@@ -132,7 +138,7 @@ def test_a_refusal_by_the_store_is_no_act(proxy: HttpProxy) -> None:
     ask(proxy, "DELETE", "/a")
     proxy.wait()
     [seen] = proxy.seen()
-    assert (seen.answer, seen.acted, seen.told) == ("404", False, "dropped")
+    assert (seen.answer, seen.acted, seen.received) == ("404", False, "dropped")
 
 
 def test_a_client_that_waits_no_longer_is_forwarded_all_the_same(proxy: HttpProxy, shelf: Any) -> None:
@@ -163,10 +169,10 @@ def test_an_answer_of_yesterday(proxy: HttpProxy, shelf: Any) -> None:
 
 def test_the_nth_that_fits_some_times_in_a_row(proxy: HttpProxy, shelf: Any) -> None:
     proxy.arm(Fault("refuse before", nth=2, times=2, methods=("PUT",), target="a"))
-    told = [ask(proxy, method, path, b"")[0] for method, path in [
+    received = [ask(proxy, method, path, b"")[0] for method, path in [
         ("PUT", "/a"), ("GET", "/a"), ("PUT", "/b"), ("PUT", "/a"), ("PUT", "/a"), ("PUT", "/a"),
     ]]  # fmt: skip
-    assert told == [201, 200, 201, 503, 503, 201]
+    assert received == [201, 200, 201, 503, 503, 201]
 
 
 def test_a_store_that_is_not_to_be_reached_afterwards(proxy: HttpProxy, shelf: Any) -> None:

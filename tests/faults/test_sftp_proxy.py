@@ -61,7 +61,7 @@ OF_A_MKDIR = [
 
 @pytest.mark.parametrize(("kind", "error", "there", "reached", "told"), OF_A_MKDIR)
 def test_a_fault_of_a_change(
-    proxy: Any, root: Path, kind: str, error: Any, there: bool, reached: bool, told: str
+    proxy: Any, root: Path, kind: str, error: Any, there: bool, reached: bool, received: str
 ) -> None:
     with client(proxy) as ftp:
         proxy.arm(Fault(kind, seconds=0.01))
@@ -70,8 +70,8 @@ def test_a_fault_of_a_change(
     proxy.wait()
     assert (root / "d").exists() == there
     [seen] = proxy.seen()
-    assert (seen.method, seen.target, seen.reached, seen.acted, seen.told) == (
-        "mkdir", f"{root}/d", reached, there, told,
+    assert (seen.method, seen.target, seen.reached, seen.acted, seen.received) == (
+        "mkdir", f"{root}/d", reached, there, received,
     )  # fmt: skip
 
 

@@ -103,7 +103,7 @@ def faulty_sftp(folder: Path) -> Iterator[Faulty]:
         options = server.options()
         with (
             SftpProxy(hostname=options.pop("host"), **options) as proxy,
-            patch("ringfence.toolkit.storage.sftp.connection.PATIENCE", WAIT),
+            patch("ringfence.toolkit.storage.sftp.connection.REPLY_TIMEOUT", WAIT),
         ):
             clients: list[Any] = []
 

@@ -24,7 +24,7 @@ from ringfence.toolkit.plan.changes import (
     Write,
 )
 from ringfence.toolkit.progress import Progress
-from ringfence.toolkit.storage.ambiguous_outcome import UNSURE
+from ringfence.toolkit.storage.ambiguous_outcome import AMBIGUOUS
 from ringfence.toolkit.storage.backend import Spot, WritableTree, no_modes, traits_at
 from ringfence.toolkit.storage.guarantees import unconditional
 from ringfence.toolkit.workspace.workspace import Workspace
@@ -71,7 +71,7 @@ def apply(  # noqa: PLR0913  one operation's parts, named by the caller
             outcome.resolved.extend(getattr(backend, "take_resolved", tuple)())
             outcome.unconditional = unconditional(plan.changes, partial(traits_at, backend))
             outcome.kept_in = maker.kept_in(plan.changes)
-            if any(missed.code in UNSURE for missed in outcome.failures):
+            if any(missed.code in AMBIGUOUS for missed in outcome.failures):
                 from ringfence.toolkit.execution.second_look import look_again
 
                 look_again(outcome, workspace, history)

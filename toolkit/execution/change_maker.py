@@ -36,7 +36,7 @@ from ringfence.toolkit.plan.content import StreamedContent, hashed
 from ringfence.toolkit.plan.metadata import NotKept
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.protected_paths import OWN_DIRECTORY
-from ringfence.toolkit.storage.ambiguous_outcome import UNSURE
+from ringfence.toolkit.storage.ambiguous_outcome import AMBIGUOUS
 from ringfence.toolkit.storage.backend import Missed, Spot, at, spot_at
 from ringfence.toolkit.workspace.workspace import Workspace
 
@@ -48,7 +48,7 @@ def _note_failure(change: Change, numbers: range, error: CallError, outcome: Out
     for path in _paths(change):
         if error.code in _STATES:
             outcome.seen[path] = UNSEEN
-    outcome.unsure.update(numbers if error.code in UNSURE else ())
+    outcome.unsure.update(numbers if error.code in AMBIGUOUS else ())
     for n in numbers:
         outcome.states.setdefault(n, _STATES.get(error.code, ABORTED))
     outcome.failures.append(Missed(path_of(change), error.message, error.code))

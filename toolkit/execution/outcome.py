@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.records import ABORTED, DONE, PENDING, UNKNOWN, UNSEEN
 from ringfence.toolkit.plan.metadata import NotKept
-from ringfence.toolkit.storage.ambiguous_outcome import NO_REPLY, OUTCOME_UNKNOWN, UNSURE
+from ringfence.toolkit.storage.ambiguous_outcome import AMBIGUOUS, NO_REPLY, OUTCOME_UNKNOWN
 from ringfence.toolkit.storage.backend import Missed
 
 # The state of an item that failed with one of these codes; with any other code it was not done.
@@ -50,7 +50,7 @@ class Outcome:
     def miss(self, n: int, missed: Missed) -> None:
         """Record that an item failed. If it may have been done all the same, its path becomes unknown."""
         self.failures.append(missed)
-        self.unsure.update({n} if missed.code in UNSURE else ())
+        self.unsure.update({n} if missed.code in AMBIGUOUS else ())
         self.states[n] = _STATES.get(missed.code, ABORTED)
         if self.states[n] != ABORTED:
             self.seen[missed.path] = UNSEEN

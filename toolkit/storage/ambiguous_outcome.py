@@ -1,7 +1,7 @@
 """Ambiguous outcomes: a change on a store that was refused after it was sent twice, or got no reply.
 
 A backend repeats a conditional request until a final reply arrives; after that no late copy of it can take
-effect. Then the backend looks at the entry, and `was_made` interprets the result. Never guesses.
+effect. Then the backend reads the entry, and `was_made` interprets the result. Never guesses.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 from ringfence.toolkit.errors import CallError
 
 NO_REPLY, OUTCOME_UNKNOWN = "no_reply", "outcome_unknown"
-# What fails with these may be done all the same. Where directories are only what keys lie below, one goes
-# with its last key, and a listing may be older than that.
-UNSURE = ("io_error", "partial_failure", "directory_not_empty")
+# Codes after which a change may have been made all the same. Where directories are only prefixes of keys, a
+# directory disappears with its last key, and a listing may be older than that.
+AMBIGUOUS = ("io_error", "partial_failure", "directory_not_empty")
 
 
 def was_made(path: str, *, ours: bool, as_judged: bool) -> bool:
-    """Whether the change at `path` was made, by a look after the final reply.
+    """Whether the change at `path` was made, given the entry that was read after the final reply.
 
     `ours`: the entry is what the change leaves. `as_judged`: the entry is what was there before. CallError
     `outcome_unknown` if neither is true.
@@ -39,7 +39,7 @@ def no_reply(path: str) -> CallError:
     return CallError(NO_REPLY, message, where=path)
 
 
-def have_sends_counted(session: Any) -> None:
+def disable_aiohttp_retries(session: Any) -> None:
     """Prevent an aiohttp session from repeating a PUT or DELETE by itself when its connection ends.
 
     aiohttp does not report such a repetition, so the count of sends would be wrong. The client library above

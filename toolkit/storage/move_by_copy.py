@@ -13,21 +13,21 @@ from ringfence.toolkit.plan.changes import Entry
 from ringfence.toolkit.storage.ambiguous_outcome import NO_REPLY
 from ringfence.toolkit.storage.backend import Missed
 
-Act = Callable[[Entry], None]
+CopyStep = Callable[[Entry], None]
 
 
 def move_by_copy(
     entries: Sequence[Entry],
     *,
-    copy: Act,
+    copy: CopyStep,
     remove: Callable[[], Iterable[str | Missed]],
-    give_back: Act,
-    uncopy: Act,
+    restore: CopyStep,
+    delete_copy: CopyStep,
 ) -> None:
     """Move `entries`, parents first. CallError, `partial_failure` where not everything was restored.
 
-    `copy` copies one entry, `remove` deletes the originals, `give_back` restores one missing original from
-    its copy, `uncopy` deletes a copy.
+    `copy` copies one entry, `remove` deletes the originals, `restore` makes one missing original again from
+    its copy, `delete_copy` deletes one copy.
     """
     copied: list[Entry] = []
     try:
@@ -40,22 +40,25 @@ def move_by_copy(
     except CallError as error:
         if error.code == NO_REPLY:
             raise  # the change may still take effect after the restore; recovery resolves it
-        # One by one: an entry that the store reports as not removed may be gone all the same.
-        failed = [(entry, failure) for entry in copied if (failure := _tried(give_back, entry)) is not None]
-        # The copy of an entry that could not be restored is the only one left.
-        only = {entry.path for entry, _ in failed}
-        back = [entry for entry in reversed(copied) if entry.path not in only]
-        stuck = [failure for _, failure in failed]
-        stuck += [failure for entry in back if (failure := _tried(uncopy, entry)) is not None]
-        if stuck:
-            why = f"{error.message}; not everything that was moved could be restored: {stuck[0].message}"
-            raise CallError("partial_failure", why, where=error.where) from error
+        # All are restored: an entry that the store reports as not removed may be gone all the same.
+        not_restored = _failures(restore, copied)
+        # The copy of an entry that was not restored is the only one left, so it stays.
+        removable = [entry for entry in reversed(copied) if entry.path not in not_restored]
+        failures = [*not_restored.values(), *_failures(delete_copy, removable).values()]
+        if failures:
+            message = (
+                f"{error.message}; not everything that was moved could be restored: {failures[0].message}"
+            )
+            raise CallError("partial_failure", message, where=error.where) from error
         raise
 
 
-def _tried(act: Act, entry: Entry) -> CallError | None:
-    try:
-        act(entry)
-    except CallError as error:
-        return error
-    return None
+def _failures(act: CopyStep, entries: Iterable[Entry]) -> dict[str, CallError]:
+    """Do `act` for each entry; return the errors by the entry's path."""
+    found: dict[str, CallError] = {}
+    for entry in entries:
+        try:
+            act(entry)
+        except CallError as error:
+            found[entry.path] = error
+    return found

@@ -16,7 +16,7 @@ from ringfence.toolkit.storage.fsspec_store.options import refused_option, wrong
 
 # Also for backends that are built on this one.
 from ringfence.toolkit.storage.fsspec_store.view import StoreSpot as StoreSpot
-from ringfence.toolkit.storage.fsspec_store.view import in_parts as in_parts
+from ringfence.toolkit.storage.fsspec_store.view import in_ranges as in_ranges
 from ringfence.toolkit.storage.local_roots import refuse_local
 
 

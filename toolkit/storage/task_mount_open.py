@@ -67,7 +67,7 @@ def _sftp(main: WritableTree, url: str, options: dict[str, Any]) -> Joined:
     store = open_sftp(url, options)
     try:
         _check_store(store.place, main)
-        trash = store.beside(".trash")
+        trash = store.sibling(".trash")
     except BaseException:
         store.close()
         raise

@@ -40,14 +40,14 @@ def move_between(  # noqa: C901  the steps of a move by copy share its state
         if sha256(taker.read(target, None)) != sha256(data):
             raise CallError("io_error", f"'{entry.path}' was not copied whole", where=entry.path)
 
-    def give_back(entry: Entry) -> None:
+    def restore(entry: Entry) -> None:
         original = at(there, old, entry)
         if there.stat(original) is None:
             copy = at(here, new, entry)
             found = here.stat(copy)
             put(entry if found is None else Entry(entry.path, found), here, copy, there, original)
 
-    def uncopy(entry: Entry) -> None:
+    def delete_copy(entry: Entry) -> None:
         spot = at(here, new, entry)
         if entry.stat.kind == DIRECTORY:
             here.remove_directory(spot)
@@ -65,7 +65,7 @@ def move_between(  # noqa: C901  the steps of a move by copy share its state
         remove=lambda: (
             in_joined_tree(step, f"{source.prefix}/") for step in there.remove(source.inner, doomed, "")
         ),
-        give_back=give_back,
-        uncopy=uncopy,
+        restore=restore,
+        delete_copy=delete_copy,
     )
     return tuple(lost)

@@ -22,7 +22,7 @@ from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.testing.faults import KINDS, Faulty, check_faults, report
-from ringfence.toolkit.testing.faults.run import chosen
+from ringfence.toolkit.testing.faults.run import selected_cells
 from ringfence.toolkit.tools import TOOLS
 
 __all__ = [
@@ -194,15 +194,15 @@ class Contract:
         """Make one test for each case."""
         if "case" in metafunc.fixturenames:
             found = cases(self.kind)
-            unfit = set(self.no_names_with)
-            fit = [each for each in found if not unfit & set("".join(each.values[0].get("files", {})))]
+            excluded = set(self.no_names_with)
+            fit = [each for each in found if not excluded & set("".join(each.values[0].get("files", {})))]
             metafunc.parametrize("case", fit)
 
     def test_a_case(self, workspace: Tree, case: dict[str, Any]) -> None:
-        """Make the case's call, and compare its answer and the tree with the expected ones."""
+        """Make the case's calls, and compare their results and the tree with the expected ones."""
         for path, what in case.get("files", {}).items():
             workspace.put(path, what)
-        for path, what in _many(case.get("many")):
+        for path, what in _numbered_files(case.get("many")):
             workspace.put(path, what)
         beside: Any = workspace
         if "tasks" in case and not getattr(workspace, "keeps_tasks", hasattr(workspace, "put_task")):
@@ -226,27 +226,27 @@ class ReadOnlyContract(Contract):
     """
 
     def test_a_case(self, workspace: Tree, case: dict[str, Any]) -> None:
-        """Make the case's call, and check that a change is refused and a read is answered."""
+        """Make the case's calls, and check that changes are refused and reads are answered."""
         if "tasks" in case:
             pytest.skip("a store that is only read has no task folders")
-        for path, what in (*case.get("files", {}).items(), *_many(case.get("many"))):
+        for path, what in (*case.get("files", {}).items(), *_numbered_files(case.get("many"))):
             workspace.put(path, what)
         before = workspace.tree()
         refused = False
         with workspace.open(Policy.loads(case.get("policy", ALLOW)), case.get("agent", "default")) as session:
             for call, want in zip(case["calls"], case["expect"], strict=True):
-                if _only_looks(call):
-                    _ = refused or check(session, workspace, call, _unwritable(want))
+                if _is_read(call):
+                    _ = refused or check(session, workspace, call, _where_nothing_is_writable(want))
                 else:
-                    refused |= _refused(session.call(_sent(call, workspace)), want)
+                    refused |= _refused(session.call(_filled_call(call, workspace)), want)
         assert workspace.tree() == before
 
 
-def _only_looks(call: dict[str, Any]) -> bool:
+def _is_read(call: dict[str, Any]) -> bool:
     return "raw" in call or call["tool"] not in TOOLS or TOOLS[call["tool"]].safety == "safe"
 
 
-def _unwritable(want: dict[str, Any]) -> dict[str, Any]:
+def _where_nothing_is_writable(want: dict[str, Any]) -> dict[str, Any]:
     """Return a case's expected result of a read, where nothing can be written."""
     text = yaml.safe_dump(want).replace("Writable: Yes", "Writable: No")
     found: dict[str, Any] = yaml.safe_load(text)
@@ -256,10 +256,7 @@ def _unwritable(want: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refused(result: Result, want: dict[str, Any]) -> bool:
-    """Whether a change was refused because the store is read-only.
-
-    Any other refusal must be the case's own.
-    """
+    """Whether a change was refused because the store is read-only; any other refusal is the case's own."""
     code = result.error["code"] if result.error else None
     assert code in ("read_only_store", want.get("code")), result.to_line()
     assert not result.ok, result.to_line()
@@ -285,7 +282,7 @@ class FaultContract:
         """Make one test for each call."""
         if "cells" in metafunc.fixturenames:
             by_call: dict[str, list[Any]] = {}
-            for cell in chosen(os.environ.get("FAULTS"), self.kinds):
+            for cell in selected_cells(os.environ.get("FAULTS"), self.kinds):
                 by_call.setdefault(cell.case["name"], []).append(cell)
             metafunc.parametrize("cells", list(by_call.values()), ids=list(by_call))
 
@@ -312,8 +309,8 @@ def content(what: Any) -> bytes:
 
 
 def check(session: Session, workspace: Tree, call: dict[str, Any], want: dict[str, Any]) -> Result:
-    """Make one call, compare its answer with the case's expectation, and return the answer."""
-    result = session.call(_sent(call, workspace))
+    """Make one call, compare its result with the expected one (`want`), and return the result."""
+    result = session.call(_filled_call(call, workspace))
     shown = result.to_line()
     code = result.error["code"] if result.error else None
     assert code == want.get("code"), shown
@@ -326,7 +323,7 @@ def check(session: Session, workspace: Tree, call: dict[str, Any], want: dict[st
         assert text in result.content
     for text in _texts(want.get("lacks")):
         if text == "${ws}" and "/" not in str(workspace.root):
-            continue  # the top of a store, or a name in it, which the answer reports
+            continue  # the root is a plain name, which a result may contain
         assert _filled(text, workspace) not in f"{result.content} {result.data} {result.error}"
     assert {name: result.data.get(name) for name in want.get("data", {})} == want.get("data", {})
     if "would" in want or "kind" in want:
@@ -342,13 +339,13 @@ def check(session: Session, workspace: Tree, call: dict[str, Any], want: dict[st
     return result
 
 
-def _many(what: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
+def _numbered_files(what: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
     if what is not None:
         for number in range(what["count"]):
             yield what["path"].replace("{n}", f"{number:04}"), what.get("content", "")
 
 
-def _sent(call: dict[str, Any], workspace: Tree) -> Any:
+def _filled_call(call: dict[str, Any], workspace: Tree) -> Any:
     return call["raw"] if "raw" in call else _filled(call, workspace)
 
 
@@ -364,8 +361,8 @@ def _texts(value: Any) -> list[str]:
 
 
 def _expected(tree: dict[str, Any]) -> dict[str, Any]:
-    kept = {"link", "dir"}
+    unchanged = {"link", "dir"}
     return {
-        path.rstrip("/"): what if isinstance(what, dict) and kept & set(what) else content(what)
+        path.rstrip("/"): what if isinstance(what, dict) and unchanged & set(what) else content(what)
         for path, what in tree.items()
     }

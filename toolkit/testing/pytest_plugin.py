@@ -62,9 +62,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def ringfence(request: pytest.FixtureRequest) -> Iterator[Callable[..., Trial]]:
     """Return a function that opens trials.
 
-    For example `ringfence(policy, files={...}, agent="coder", answers=[True, False])`. In memory, or in the
-    fake file system where the test has pyfakefs's `fs`. At the end of the test every script of answers has to
-    be used up, and no other question asked.
+    For example `ringfence(policy, files={...}, agent="coder", answers=[True, False])`. A trial is in memory,
+    or in the fake file system of a test that has pyfakefs's `fs`. At the end of the test, each answer of a
+    script has to be used, and no question without an answer may have been asked.
     """
     from ringfence.toolkit.testing.trial import Trial
 
@@ -93,14 +93,14 @@ class Report:
 
     def note(self, policy: Policy, rule: Rule) -> None:
         """Note that a rule decided something."""
-        held = self.policies.get(policy.revision)
-        if held is None:
-            held = self.policies[policy.revision] = {
+        counted = self.policies.get(policy.revision)
+        if counted is None:
+            counted = self.policies[policy.revision] = {
                 "name": _name(policy),
                 "rules": _rules(policy),
                 "used": {},
             }
-        held["used"][str(rule)] = True
+        counted["used"][str(rule)] = True
 
     def merge(self, other: dict[str, dict[str, Any]]) -> None:
         """Add what another process collected."""
@@ -109,10 +109,10 @@ class Report:
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the report."""
-        for held in self.policies.values():
-            missed = [rule for rule in held["rules"] if rule not in held["used"]]
-            total = len(held["rules"])
-            yield f"{held['name']}: {total - len(missed)} of {total} rules exercised"
+        for counted in self.policies.values():
+            missed = [rule for rule in counted["rules"] if rule not in counted["used"]]
+            total = len(counted["rules"])
+            yield f"{counted['name']}: {total - len(missed)} of {total} rules exercised"
             yield from (f"  never: {rule}" for rule in missed)
 
 

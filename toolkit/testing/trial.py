@@ -55,10 +55,9 @@ def _assert(  # noqa: PLR0913  the parameters of the three above
 ) -> Decision:
     __tracebackhide__ = True
     if not names_action(what) and what != RUN and what not in policy.tools:
-        near = nearest(what, (*ACTIONS, *WRITE_KINDS, RUN, *policy.tools))
-        raise ValueError(
-            f"{what!r} is neither an action nor a tool" + (f"; did you mean {near}?" if near else "")
-        )
+        similar = nearest(what, (*ACTIONS, *WRITE_KINDS, RUN, *policy.tools))
+        question = f"; did you mean {similar}?" if similar else ""
+        raise ValueError(f"{what!r} is neither an action nor a tool{question}")
     plain = path.rstrip("/") or "."
     if what == RUN:
         case = Case(RUN, path, want, agent=agent, command=True)
@@ -73,13 +72,14 @@ def _assert(  # noqa: PLR0913  the parameters of the three above
             observe(policy, rule)
     shown = f"{what} {path}" + (f" to {to}" if to else "") + f" for agent {agent}"
     if decision.effect is not want:
-        raise AssertionError(f"{shown}: {decision.effect}, not {want}\n{_why(decision)}")
+        raise AssertionError(f"{shown}: {decision.effect}, not {want}\n{_explanation(decision)}")
     if reason not in decision.reason:
-        raise AssertionError(f"{shown}: {decision.effect}, but not because of {reason!r}\n{_why(decision)}")
+        found = f"{decision.effect}, but not because of {reason!r}"
+        raise AssertionError(f"{shown}: {found}\n{_explanation(decision)}")
     return decision
 
 
-def _why(decision: Decision) -> str:
+def _explanation(decision: Decision) -> str:
     rule = f"\n  {decision.rule}" if decision.rule and decision.rule.reason else ""
     return f"  {decision.action} {decision.path}: {decision.reason}{rule}"
 

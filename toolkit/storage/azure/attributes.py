@@ -28,24 +28,24 @@ def put_with(fields: Metadata) -> tuple[dict[str, Any], NotKept]:
     """Return the arguments of a PUT that sets these fields, and the fields that a PUT cannot set."""
     from azure.storage.blob import ContentSettings, StandardBlobTier
 
-    said: dict[str, Any] = {}
-    lost: list[str] = []
+    arguments: dict[str, Any] = {}
+    not_kept: list[str] = []
     if SETTINGS in fields:
-        said["content_settings"] = ContentSettings(**fields[SETTINGS])
+        arguments["content_settings"] = ContentSettings(**fields[SETTINGS])
     if fields.get(METADATA):
-        said["metadata"] = dict(fields[METADATA])
+        arguments["metadata"] = dict(fields[METADATA])
     if fields.get(TAGS):
-        said["tags"] = dict(fields[TAGS])
+        arguments["tags"] = dict(fields[TAGS])
     elif TAGS in fields and fields[TAGS] is None:
-        lost.append(TAGS)
+        not_kept.append(TAGS)
     if fields.get(TIER):
         try:
-            said["standard_blob_tier"] = StandardBlobTier(fields[TIER])
+            arguments["standard_blob_tier"] = StandardBlobTier(fields[TIER])
         except ValueError:
-            lost.append(f"tier {fields[TIER]}")  # of a page blob, or newer than the client
+            not_kept.append(f"tier {fields[TIER]}")  # of a page blob, or newer than the client
     if TYPE in fields:
-        lost.append(f"blob type {fields[TYPE]}")
-    return said, tuple(lost)
+        not_kept.append(f"blob type {fields[TYPE]}")
+    return arguments, tuple(not_kept)
 
 
 def _text(value: Any) -> str | None:

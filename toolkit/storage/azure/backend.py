@@ -19,7 +19,7 @@ from ringfence.toolkit.storage.fsspec_store.errors import changing, errors
 from ringfence.toolkit.storage.fsspec_store.view import StoreSpot
 from ringfence.toolkit.storage.store_base import NewContent
 
-_REMEMBERED = 64  # blobs whose metadata is remembered between planning and the change
+_MAX_METADATA = 64  # blobs with metadata in the cache, between planning and the change
 
 
 class Azure(Store):
@@ -29,8 +29,8 @@ class Azure(Store):
         super().__init__(fs, root.strip("/"))
         container, _, prefix = self.root.partition("/")
         self._prefix = f"{prefix}/" if prefix else ""
-        self._requests = Requests(fs.service_client, container, self._resolve)
-        self._attached: dict[tuple[str, str], Metadata] = {}
+        self._requests = Requests(fs.service_client, container, self._note_resolved)
+        self._metadata: dict[tuple[str, str], Metadata] = {}
 
     # ------------------------------------------------------------------ reading
 
@@ -44,7 +44,7 @@ class Azure(Store):
         if limit is not None and (found.size or 0) > limit:
             raise CallError("too_large", f"'{path}' is larger than {limit} bytes", where=path)
         with errors(path):
-            data: bytes | None = self._ask(self._requests.content, self._blob(path), found.identity)
+            data: bytes | None = self._run(self._requests.content, self._blob(path), found.identity)
         if data is None:
             raise path_changed(path)
         return data
@@ -58,20 +58,20 @@ class Azure(Store):
 
         A file comes before a directory of the same name.
         """
-        start = self._prefix if path == paths.ROOT else self._blob(path) + "/"
+        prefix = self._prefix if path == paths.ROOT else self._blob(path) + "/"
         with errors(path):
-            rows, there = self._ask(self._requests.below, start)
-        if not there and self._info(path) is None:
+            rows, exists = self._run(self._requests.names_below, prefix)
+        if not exists and self._info(path) is None:
             raise CallError("not_found", f"'{path}' does not exist", where=path)
         found: dict[str, Stat] = {}
         left_out: list[str] = []
-        for below, stat in rows:
-            name = below.removesuffix("/")
-            if not below:
+        for rest, stat in rows:
+            name = rest.removesuffix("/")
+            if not rest:
                 if stat.size:  # a marker with content
-                    left_out.append(below)
+                    left_out.append(rest)
             elif name in ("", ".", ".."):
-                left_out.append(below)
+                left_out.append(rest)
             elif stat.kind == FILE or name not in found:
                 found[name] = stat
         return sorted(found.items()), left_out
@@ -80,24 +80,25 @@ class Azure(Store):
         if path == paths.ROOT:
             return Stat(DIRECTORY, 0)
         with errors(path):
-            found = self._ask(self._requests.properties, self._blob(path))
+            found = self._run(self._requests.properties, self._blob(path))
             if found is not None:
                 return stat_of(found)
-            there: bool = self._ask(self._requests.below, self._blob(path) + "/", only_whether=True)[1]
-        return Stat(DIRECTORY, 0) if there else None
+            prefix = self._blob(path) + "/"
+            exists: bool = self._run(self._requests.names_below, prefix, existence_only=True)[1]
+        return Stat(DIRECTORY, 0) if exists else None
 
     def _fields(self, path: str, stat: Stat) -> Metadata:
         """Return the metadata of exactly the blob that was `stat`."""
         key = path, stat.identity
-        if key not in self._attached:
+        if key not in self._metadata:
             with errors(path):
-                found: Metadata | None = self._ask(self._requests.fields, self._blob(path), stat.identity)
+                found: Metadata | None = self._run(self._requests.fields, self._blob(path), stat.identity)
             if found is None:
                 raise path_changed(path)
-            if len(self._attached) >= _REMEMBERED:
-                self._attached.clear()
-            self._attached[key] = found
-        return self._attached[key]
+            if len(self._metadata) >= _MAX_METADATA:
+                self._metadata.clear()
+            self._metadata[key] = found
+        return self._metadata[key]
 
     # ----------------------------------------------------------------- changing
 
@@ -124,14 +125,14 @@ class Azure(Store):
         with changing(spot.path):
             # A directory is marked by a blob `name/`, and in some accounts by one `name` that says so.
             for name in (spot.path + "/", spot.path):
-                marker = self._ask(self._requests.properties, self._blob(name))
+                marker = self._run(self._requests.properties, self._blob(name))
                 if marker is not None and not marker.size:
                     self._delete(name, str(marker.etag))
 
     def _keep_parent(self, path: str) -> None:
         parent = paths.parent(path)
         if parent != paths.ROOT:
-            self._mark(parent)
+            self._create_marker(parent)
 
     def _create(self, path: str, data: bytes) -> None:
         self._put(path, data, None, {})
@@ -142,17 +143,17 @@ class Azure(Store):
     def _copy(self, source: str, judged: Stat, target: str, over: Stat | None) -> Stat:
         fields, data = self._fields(source, judged), self.read(StoreSpot(source), known=judged)
         with changing(target):
-            tag, lost = self._put(target, data, over and over.identity, fields)
-        if lost:
-            self._not_kept[target] = lost
+            tag, not_kept = self._put(target, data, over and over.identity, fields)
+        if not_kept:
+            self._not_kept[target] = not_kept
         return Stat(FILE, len(data), identity=tag)
 
     def _put(self, path: str, data: bytes, tag: str | None, fields: Metadata) -> tuple[str, NotKept]:
-        found: tuple[str, NotKept] = self._ask(self._requests.put, self._blob(path), path, data, tag, fields)
+        found: tuple[str, NotKept] = self._run(self._requests.put, self._blob(path), path, data, tag, fields)
         return found
 
     def _delete(self, path: str, tag: str) -> None:
-        self._ask(self._requests.delete, self._blob(path), path, tag)
+        self._run(self._requests.delete, self._blob(path), path, tag)
 
     # ------------------------------------------------------------------- inside
 
@@ -165,10 +166,10 @@ class Azure(Store):
     def _blob(self, path: str) -> str:
         return self._key(path).partition("/")[2]
 
-    def _resolve(self, path: str) -> None:
+    def _note_resolved(self, path: str) -> None:
         self.note_resolved(path.rstrip("/"))
 
-    def _ask(self, what: Any, *arguments: Any, **more: Any) -> Any:
+    def _run(self, request: Any, *arguments: Any, **options: Any) -> Any:
         from fsspec.asyn import sync
 
-        return sync(self._fs.loop, what, *arguments, **more)
+        return sync(self._fs.loop, request, *arguments, **options)

@@ -1,7 +1,7 @@
 """Requests on blobs, each with a condition, and the outcome of requests whose reply was lost.
 
 The client repeats requests by itself. A request that is refused after that, or never answered, may have taken
-effect: then the blob itself is compared, and an outcome that stays unclear is raised.
+effect: then the blob itself is compared. An outcome that stays unknown is an error.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage.ambiguous_outcome import outcome_unknown, was_made
 from ringfence.toolkit.storage.azure.attributes import fields_of, put_with
-from ringfence.toolkit.storage.azure.sends import counting
+from ringfence.toolkit.storage.azure.sends import counted
 from ringfence.toolkit.storage.backend import path_changed
 
-_EXISTS = "BlobAlreadyExists"
+_ALREADY_EXISTS = "BlobAlreadyExists"
 
 
 class Requests:
-    """Requests on the blobs of one container; `note` receives the path of each change a look confirmed."""
+    """Requests on the blobs of one container; `note` receives each path whose change was verified."""
 
     def __init__(self, service: Any, container: str, note: Callable[[str], None]) -> None:
         self._service = service
@@ -37,7 +37,7 @@ class Requests:
 
         async with self._client(blob) as client:
             try:
-                return await client.get_blob_properties(**_only(tag))
+                return await client.get_blob_properties(**_only_if(tag))
             except (ResourceNotFoundError, ResourceModifiedError):
                 return None
 
@@ -47,7 +47,7 @@ class Requests:
 
         async with self._client(blob) as client:
             try:
-                stream = await client.download_blob(**_only(tag))
+                stream = await client.download_blob(**_only_if(tag))
                 return bytes(await stream.readall())
             except (ResourceNotFoundError, ResourceModifiedError):
                 return None
@@ -66,22 +66,24 @@ class Requests:
             try:
                 return dict(await client.get_blob_tags())
             except (ClientAuthenticationError, HttpResponseError):
-                return None  # a right of its own
+                return None  # tags need a permission of their own
 
-    async def below(self, start: str, *, only_whether: bool = False) -> tuple[list[tuple[str, Stat]], bool]:
-        """Return the names below a prefix, and whether any key has the prefix, its own marker included.
+    async def names_below(
+        self, prefix: str, *, existence_only: bool = False
+    ) -> tuple[list[tuple[str, Stat]], bool]:
+        """Return the names below a prefix, and whether any blob has the prefix, the marker included.
 
         Names of directories end with a slash; the marker's name is empty.
         """
-        rows, there = [], False
+        rows, exists = [], False
         async with self._service.get_container_client(self._container) as client:
-            async for item in client.walk_blobs(name_starts_with=start, delimiter="/", include=["metadata"]):
-                there = True
-                if only_whether:
+            async for item in client.walk_blobs(name_starts_with=prefix, delimiter="/", include=["metadata"]):
+                exists = True
+                if existence_only:
                     break
-                name = item.name[len(start) :]
+                name = item.name[len(prefix) :]
                 rows.append((name, Stat(DIRECTORY, 0) if name.endswith("/") else stat_of(item)))
-        return rows, there
+        return rows, exists
 
     # ----------------------------------------------------------------- changing
 
@@ -92,53 +94,55 @@ class Requests:
 
         FileExistsError, CallError `path_changed` or `outcome_unknown`; ConnectionError without a final reply.
         """
-        said, lost = put_with(fields)
+        arguments, not_kept = put_with(fields)
         try:
-            return await self._put(blob, path, data, tag, said), lost
+            return await self._put(blob, path, data, tag, arguments), not_kept
         except PermissionError:
-            if "tags" not in said:
+            if "tags" not in arguments:
                 raise
-        del said["tags"]  # a right of its own
-        return await self._put(blob, path, data, tag, said), (*lost, "tags")
+        del arguments["tags"]  # tags need a permission of their own
+        return await self._put(blob, path, data, tag, arguments), (*not_kept, "tags")
 
-    async def _put(self, blob: str, path: str, data: bytes, tag: str | None, said: dict[str, Any]) -> str:
-        said = {"overwrite": tag is not None, **_only(tag), **said}
-        with counting() as sent:
+    async def _put(
+        self, blob: str, path: str, data: bytes, tag: str | None, arguments: dict[str, Any]
+    ) -> str:
+        arguments = {"overwrite": tag is not None, **_only_if(tag), **arguments}
+        with counted() as sent:
             try:
                 async with self._client(blob) as client:
-                    with _answers():
-                        answer = await client.upload_blob(data, **sent.hooks(), **said)
+                    with _translated_errors():
+                        reply = await client.upload_blob(data, **sent.hooks(), **arguments)
             except (FileExistsError, _Refused):
-                if sent.again:
-                    return await self._settled_put(blob, path, data, tag)
+                if sent.repeated:
+                    return await self._written_tag(blob, path, data, tag)
                 if tag is None:
                     raise FileExistsError from None
                 raise path_changed(path) from None
-        return str(answer["etag"]).strip('"')
+        return str(reply["etag"]).strip('"')
 
-    async def _settled_put(self, blob: str, path: str, data: bytes, tag: str | None) -> str:
-        """Return the tag of a blob that was written after all."""
+    async def _written_tag(self, blob: str, path: str, data: bytes, tag: str | None) -> str:
+        """Return the tag of a blob that was written although a repeated request was refused."""
         found = await self.properties(blob)
         if found is None:
             raise outcome_unknown(path)
-        now = _tag(found)
-        ours = found.size == len(data) and await self.content(blob, now) == data
+        tag_now = _tag(found)
+        ours = found.size == len(data) and await self.content(blob, tag_now) == data
         if tag is None and not ours:
             raise FileExistsError
-        if not was_made(path, ours=ours, as_judged=now == tag):
+        if not was_made(path, ours=ours, as_judged=tag_now == tag):
             raise path_changed(path)
         self._note(path)
-        return now
+        return tag_now
 
     async def delete(self, blob: str, path: str, tag: str) -> None:
         """Delete exactly the blob with this tag. Raises as `put` does, and FileNotFoundError."""
-        with counting() as sent:
+        with counted() as sent:
             try:
                 async with self._client(blob) as client:
-                    with _answers():
-                        await client.delete_blob(**sent.hooks(), **_only(tag))
+                    with _translated_errors():
+                        await client.delete_blob(**sent.hooks(), **_only_if(tag))
             except (FileNotFoundError, _Refused) as error:
-                if sent.again:
+                if sent.repeated:
                     found = await self.properties(blob)
                     if was_made(path, ours=found is None, as_judged=found is not None and _tag(found) == tag):
                         self._note(path)
@@ -156,7 +160,7 @@ class _Refused(Exception):
 
 
 @contextmanager
-def _answers() -> Iterator[None]:
+def _translated_errors() -> Iterator[None]:
     """Translate the service's replies to a change into errors.
 
     Without a final reply, and after a reply that only reports a failure of the service, the change may have
@@ -178,7 +182,7 @@ def _answers() -> Iterator[None]:
         raise FileNotFoundError from None
     except HttpResponseError as error:
         code, status = _code(error), error.status_code or 0
-        if isinstance(error, ResourceExistsError) and code == _EXISTS:
+        if isinstance(error, ResourceExistsError) and code == _ALREADY_EXISTS:
             raise FileExistsError from None
         if status == 403:
             raise PermissionError(errno.EACCES, code) from None
@@ -194,7 +198,7 @@ def _code(error: Any) -> str:
     return str(getattr(code, "value", code) or type(error).__name__)
 
 
-def _only(tag: str | None) -> dict[str, Any]:
+def _only_if(tag: str | None) -> dict[str, Any]:
     """Return the condition that a blob still has this tag."""
     from azure.core import MatchConditions
 

@@ -1,4 +1,4 @@
-"""Send counter: how often a request really went out, counted where the bytes leave.
+"""Send counter: how often a request was sent, counted where the connection pool sends it.
 
 Two layers repeat requests silently: Azure's client after a failure, and aiohttp below it where a connection
 ends before the reply. Counts only; changes no request.
@@ -21,28 +21,28 @@ class Sent:
     """The requests of one operation, which may have several addresses."""
 
     def __init__(self) -> None:
-        self._went_out: Counter[tuple[str, str]] = Counter()
+        self._counts: Counter[tuple[str, str]] = Counter()
         self._retried = False
 
     @property
-    def again(self) -> bool:
-        """Whether any of the requests went out more than once."""
-        return self._retried or any(count > 1 for count in self._went_out.values())
+    def repeated(self) -> bool:
+        """Whether any of the requests was sent more than once."""
+        return self._retried or any(count > 1 for count in self._counts.values())
 
     def hooks(self) -> dict[str, Any]:
         """Return the arguments with which an operation of Azure's client reports its sends."""
-        return {"raw_request_hook": _watch, "retry_hook": self._retry}
+        return {"raw_request_hook": _trace_sends, "retry_hook": self._retry}
 
     def note(self, method: str, url: str) -> None:
         """Count one request by its method and URL."""
-        self._went_out[method, url] += 1
+        self._counts[method, url] += 1
 
     def _retry(self, **_: Any) -> None:
         self._retried = True
 
 
 @contextmanager
-def counting() -> Iterator[Sent]:
+def counted() -> Iterator[Sent]:
     """Count the requests that this task sends during the block."""
     sent = Sent()
     token = _SENDING.set(sent)
@@ -52,7 +52,7 @@ def counting() -> Iterator[Sent]:
         _SENDING.reset(token)
 
 
-def _watch(request: Any) -> None:
+def _trace_sends(request: Any) -> None:
     """Make the connection pool report its sends; call it before the first request."""
     transport = request.context.transport
     session = getattr(getattr(transport, "_transport", transport), "session", None)

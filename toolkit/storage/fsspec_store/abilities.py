@@ -12,15 +12,15 @@ from typing import Any
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.storage.backend import BACKENDS, CONSERVATIVE, Traits
 
-_REMOVING = ("rm", "rm_file", "_rm", "_rm_file")
-# These have methods that change, and are no workspace to change things in: what is put into references is
-# forgotten with the process, and GitHub's files can be removed and not written.
-_ONLY_READ = {"reference", "github"}
-_BELOW = ("fs", "sync_fs")  # attributes in which wrappers keep the wrapped file system
+_REMOVE_METHODS = ("rm", "rm_file", "_rm", "_rm_file")
+# Protocols that are read-only here although their classes have methods that change: written references are
+# lost with the process, and GitHub's files can be removed but not written.
+_READ_ONLY = {"reference", "github"}
+_WRAPPED = ("fs", "sync_fs")  # attributes in which wrappers keep the wrapped file system
 
 
 def kind_of(fs: Any) -> str:
-    """Return the row of BACKENDS that holds for a file system; empty if none does.
+    """Return the row of BACKENDS that applies to a file system; empty if none does.
 
     The protocol's name is not enough, because other libraries' classes use the same names.
     """
@@ -48,20 +48,20 @@ def traits_of(fs: Any) -> Traits:
 
 def is_read_only(fs: Any) -> bool:
     """Whether nothing in a file system can be changed: opened read-only, or its class cannot remove files."""
-    inner = _inner(fs)
+    inner = _wrapped(fs)
     if inner is not None:
         return is_read_only(inner)
-    told = any(getattr(fs, name, False) is True for name in ("read_only", "readonly"))
-    if told or getattr(fs, "access", None) == "read_only" or _ONLY_READ & set(protocols_of(fs)):
+    flagged = any(getattr(fs, name, False) is True for name in ("read_only", "readonly"))
+    if flagged or getattr(fs, "access", None) == "read_only" or _READ_ONLY & set(protocols_of(fs)):
         return True
-    return not any(_has_own(type(fs), name) for name in _REMOVING)
+    return not any(_overrides(type(fs), name) for name in _REMOVE_METHODS)
 
 
-def takes_create(fs: Any) -> bool:
+def supports_create_mode(fs: Any) -> bool:
     """Whether `pipe_file` supports `mode="create"`; a class that accepts any argument may ignore it."""
-    inner = _inner(fs)
+    inner = _wrapped(fs)
     if inner is not None:
-        return takes_create(inner)
+        return supports_create_mode(inner)
     return "mode" in inspect.signature(fs.pipe_file).parameters
 
 
@@ -92,14 +92,14 @@ def unwrapped(fs: Any, root: str) -> tuple[Any, str]:
     return fs, root
 
 
-def _inner(fs: Any) -> Any:
+def _wrapped(fs: Any) -> Any:
     from fsspec import AbstractFileSystem
 
-    found = (getattr(fs, name, None) for name in _BELOW)
+    found = (getattr(fs, name, None) for name in _WRAPPED)
     return next((one for one in found if isinstance(one, AbstractFileSystem)), None)
 
 
-def _has_own(kind: type, method: str) -> bool:
+def _overrides(kind: type, method: str) -> bool:
     """Whether a class overrides fsspec's own method, which only fails or delegates."""
     from fsspec import AbstractFileSystem
     from fsspec.asyn import AsyncFileSystem

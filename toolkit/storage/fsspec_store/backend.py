@@ -1,7 +1,7 @@
 """Any fsspec file system as a confined tree that can be changed, one object per operation.
 
 Never calls an fsspec method that expands globs in its argument. Never trusts a reported success unless the
-store is known to keep what it accepts.
+store is known to keep every accepted write.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Delete, Entry, Move, Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage.backend import Missed, check_content, only_read
-from ringfence.toolkit.storage.fsspec_store.abilities import takes_create
+from ringfence.toolkit.storage.fsspec_store.abilities import supports_create_mode
 from ringfence.toolkit.storage.fsspec_store.errors import changing, errors
-from ringfence.toolkit.storage.fsspec_store.metadata import not_kept, told
+from ringfence.toolkit.storage.fsspec_store.metadata import fields_in, not_kept
 from ringfence.toolkit.storage.fsspec_store.rows import stat_of
 from ringfence.toolkit.storage.fsspec_store.view import StoreSpot, StoreView
 from ringfence.toolkit.storage.move_by_copy import move_by_copy
@@ -29,7 +29,7 @@ class Store(StoreView):
 
     def __init__(self, fs: Any, root: str) -> None:
         super().__init__(fs, root)
-        self._takes_create = self.traits.exclusive_create or takes_create(fs)
+        self._supports_create_mode = self.traits.exclusive_create or supports_create_mode(fs)
         self._not_kept: dict[str, NotKept] = {}  # by the destination of a move
 
     # ----------------------------------------------------------------- changing
@@ -38,16 +38,16 @@ class Store(StoreView):
         self._check_writable(spot.path)
         with changing(spot.path):
             self._create(spot.path, new.data)
-        self._confirm(spot.path, new.data)
-        return self._lost(spot.path, new.metadata)
+        self._check_content(spot.path, new.data)
+        return self._not_kept_of(spot.path, new.metadata)
 
     def _put_over(self, spot: StoreSpot, new: NewContent, stat: Stat, before: bytes | None) -> NotKept:
         self._check_writable(spot.path)
         check_content(self, spot, before)
         with changing(spot.path):
-            attached = self._replace(spot.path, new.data, stat)
-        self._confirm(spot.path, new.data)
-        return self._lost(spot.path, {**attached, **new.metadata})
+            metadata = self._replace(spot.path, new.data, stat)
+        self._check_content(spot.path, new.data)
+        return self._not_kept_of(spot.path, {**metadata, **new.metadata})
 
     def remove(self, spot: StoreSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
         """Delete exactly the listed entries, files first; an entry that differs by now is kept."""
@@ -59,7 +59,7 @@ class Store(StoreView):
                 else:
                     with changing(entry.path):
                         self._remove(entry.path, entry.stat)
-                    self._confirm_gone(entry.path)
+                    self._check_removed(entry.path)
             except CallError as error:
                 if not change.entries:
                     raise
@@ -72,7 +72,7 @@ class Store(StoreView):
         try:
             self.remove_directory(StoreSpot(path))
         except CallError as error:
-            # Where directories are only key prefixes, the last key took the directory along.
+            # Where directories are only key prefixes, the directory disappeared with its last key.
             if error.code != "not_found":
                 raise
 
@@ -82,9 +82,9 @@ class Store(StoreView):
         if parent != paths.ROOT and self._info(parent) is None:
             with errors(parent):
                 self._fs.makedirs(self._key(parent), exist_ok=True)
-            self._mark(parent)
+            self._create_marker(parent)
 
-    def _mark(self, path: str) -> None:
+    def _create_marker(self, path: str) -> None:
         """Create an empty object `name/`, which keeps a directory where directories are only key prefixes.
 
         Never overwrites an object that somebody else has written meanwhile.
@@ -97,45 +97,45 @@ class Store(StoreView):
         """Copy, verify, then delete: no rename of a store is reliable."""
         self._check_writable(source.path)
         if change.over is not None:
-            self._same(destination.path, change.over)
+            self._check_same(destination.path, change.over)
         elif self._info(destination.path) is not None:
             raise CallError("already_exists", f"'{destination.path}' already exists", where=destination.path)
 
         copies: dict[str, Stat] = {}
 
-        def at(entry: Entry) -> str:
+        def target_of(entry: Entry) -> str:
             return destination.path + entry.path[len(change.source) :]
 
         def copy(entry: Entry) -> None:
             if entry.stat.kind == DIRECTORY:
-                self.make_directory(StoreSpot(at(entry)))
+                self.make_directory(StoreSpot(target_of(entry)))
             else:
                 over = change.over if entry.path == change.source else None
-                copies[at(entry)] = self._copy(entry.path, entry.stat, at(entry), over)
+                copies[target_of(entry)] = self._copy(entry.path, entry.stat, target_of(entry), over)
 
-        def give_back(entry: Entry) -> None:
+        def restore(entry: Entry) -> None:
             if self._info(entry.path) is not None:
                 return
             if entry.stat.kind == DIRECTORY:
                 self.make_directory(StoreSpot(entry.path))
             else:
-                self._copy(at(entry), copies[at(entry)], entry.path, None)
+                self._copy(target_of(entry), copies[target_of(entry)], entry.path, None)
 
-        def uncopy(entry: Entry) -> None:
-            if change.over is not None:  # its old content is gone
-                raise CallError("io_error", f"'{at(entry)}' was replaced", where=at(entry))
+        def delete_copy(entry: Entry) -> None:
+            if change.over is not None:  # the replaced content cannot be restored
+                raise CallError("io_error", f"'{target_of(entry)}' was replaced", where=target_of(entry))
             if entry.stat.kind == DIRECTORY:
-                self._remove_own(at(entry))
+                self._remove_copied_directory(target_of(entry))
                 return
-            with errors(at(entry)):
-                self._remove(at(entry), copies[at(entry)])
+            with errors(target_of(entry)):
+                self._remove(target_of(entry), copies[target_of(entry)])
 
         move_by_copy(
             (Entry(change.source, change.stat), *change.entries),
             copy=copy,
             remove=lambda: self.remove(source, Delete(change.source, change.stat, change.entries), ""),
-            give_back=give_back,
-            uncopy=uncopy,
+            restore=restore,
+            delete_copy=delete_copy,
         )
         ends = [path for path in list(self._not_kept) if f"{path}/".startswith(f"{destination.path}/")]
         return tuple(dict.fromkeys(name for path in ends for name in self._not_kept.pop(path)))
@@ -144,12 +144,12 @@ class Store(StoreView):
         self._check_writable(spot.path)
         with changing(spot.path):
             self._fs.mkdir(self._key(spot.path), create_parents=False)
-        self._mark(spot.path)
+        self._create_marker(spot.path)
         found = Stat(DIRECTORY) if self.traits.keeps else self._info(spot.path)
         if found is None or found.kind != DIRECTORY:
-            raise _not_kept(f"the directory '{spot.path}'", spot.path)
+            raise _dropped(f"the directory '{spot.path}'", spot.path)
 
-    def _remove_own(self, path: str) -> None:
+    def _remove_copied_directory(self, path: str) -> None:
         """Remove a directory that was made just now, unless somebody else has put something into it."""
         try:
             self.remove_directory(StoreSpot(path))
@@ -167,7 +167,7 @@ class Store(StoreView):
         if not self.traits.directories and self._info(spot.path) is not None:
             with errors(spot.path):
                 self._fs.rm_file(self._key(spot.path) + "/")
-        self._confirm_gone(spot.path)
+        self._check_removed(spot.path)
 
     def make_link(self, spot: StoreSpot, target: str) -> None:
         raise CallError("io_error", "This store has no links")
@@ -181,51 +181,51 @@ class Store(StoreView):
         if self.traits.read_only:
             raise only_read(path)
 
-    def _confirm(self, path: str, data: bytes) -> None:
-        """Raise CallError `io_error` unless the store has the content; some stores accept it and drop it."""
+    def _check_content(self, path: str, data: bytes) -> None:
+        """Raise CallError `io_error` unless the store has the content: some stores drop what they accept."""
         if self.traits.keeps:
             return
         found = self._info(path)
         whole = found is not None and found.kind == FILE and found.size in (None, len(data))
         if not whole or self._content(path) != data:
-            raise _not_kept(f"what was written to '{path}'", path)
+            raise _dropped(f"what was written to '{path}'", path)
 
-    def _confirm_gone(self, path: str) -> None:
+    def _check_removed(self, path: str) -> None:
         if not self.traits.keeps and self._info(path) is not None:
             message = f"The store did not remove '{path}', and reported no error"
-            raise CallError("io_error", message, where=path, hint=_SWALLOWED)
+            raise CallError("io_error", message, where=path, hint=_CHECK_HINT)
 
-    def _lost(self, path: str, wanted: Metadata) -> NotKept:
-        """Return the wanted fields that a file does not have, where nothing can set them."""
+    def _not_kept_of(self, path: str, wanted: Metadata) -> NotKept:
+        """Return the wanted fields that a file does not have; the store cannot set them."""
         if not wanted:
             return ()
         row = self._row(path)
-        return not_kept(wanted, {} if row is None else told(row))
+        return not_kept(wanted, {} if row is None else fields_in(row))
 
-    # A store with conditions overrides these; here the object is compared right before.
+    # A store with conditions overrides the methods below, which compare the object right before the change.
 
     def _create(self, path: str, data: bytes) -> None:
         """Create an object. FileExistsError if the name is taken."""
         if not self.traits.exclusive_create and self._info(path) is not None:
             raise FileExistsError
-        if self._takes_create:
+        if self._supports_create_mode:
             self._fs.pipe_file(self._key(path), data, mode="create")
         else:
             self._fs.pipe_file(self._key(path), data)
 
     def _replace(self, path: str, data: bytes, judged: Stat) -> Metadata:
         """Replace the judged object; returns its old metadata."""
-        attached = self._told(path, judged)
+        metadata = self._judged_metadata(path, judged)
         self._fs.pipe_file(self._key(path), data)
-        return attached
+        return metadata
 
     def _remove(self, path: str, judged: Stat) -> None:
-        self._same(path, judged)
+        self._check_same(path, judged)
         self._fs.rm_file(self._key(path))
 
     def _copy(self, source: str, judged: Stat, target: str, over: Stat | None) -> Stat:
         """Copy the judged object to a free name, or `over` the file judged there; returns the copy's stat."""
-        attached = self._told(source, judged)
+        metadata = self._judged_metadata(source, judged)
         with errors(target):
             data = bytes(self._fs.cat_file(self._key(source)))
             if over is None:
@@ -234,14 +234,14 @@ class Store(StoreView):
                 self._replace(target, data, over)
             row = self._row(target)
             if row is None or self._content(target) != data:
-                raise _not_kept(f"the copy '{target}'", target)
-        if lost := not_kept(attached, told(row)):
-            self._not_kept[target] = lost
+                raise _dropped(f"the copy '{target}'", target)
+        if not_copied := not_kept(metadata, fields_in(row)):
+            self._not_kept[target] = not_copied
         return stat_of(row)
 
 
-_SWALLOWED = "the store took the change without an error; a person has to check what is there now"
+_CHECK_HINT = "the store took the change without an error; a person has to check what is there now"
 
 
-def _not_kept(what: str, path: str) -> CallError:
-    return CallError("io_error", f"The store did not keep {what}", where=path, hint=_SWALLOWED)
+def _dropped(what: str, path: str) -> CallError:
+    return CallError("io_error", f"The store did not keep {what}", where=path, hint=_CHECK_HINT)

@@ -1,6 +1,6 @@
 """FTP through fsspec, whose client has one connection: one request at a time, with reconnection.
 
-A read is repeated over the new connection. A change is not: it may have been made, and has to be verified.
+A read is repeated over the new connection. A change is not repeated, because it may have been made.
 """
 
 from __future__ import annotations
@@ -11,35 +11,35 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-_LOOKS = ("info", "ls", "cat_file")  # calls that may be repeated
+_READS = ("info", "ls", "cat_file")  # calls that may be repeated
 
 
-class OneAtATime:
+class SerialFtp:
     """The part of fsspec's FTPFileSystem that Ringfence uses. ConnectionError for a lost connection."""
 
     def __init__(self, fs: Any) -> None:
         self._fs = fs
         self._lock = threading.RLock()
-        self._have_failures_told()
+        self._raise_hidden_failures()
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._fs, name)
-        return partial(self._ask, name) if callable(found) else found
+        return partial(self._call, name) if callable(found) else found
 
-    def _ask(self, name: str, *arguments: Any, **more: Any) -> Any:
+    def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
         with self._lock:
             try:
-                return getattr(self._fs, name)(*arguments, **more)
+                return getattr(self._fs, name)(*arguments, **options)
             except Exception as error:
                 if not self._is_lost(error):
                     raise
             self._connect()
-            if name not in _LOOKS:
-                raise _lost()
+            if name not in _READS:
+                raise _connection_lost()
             try:
-                return getattr(self._fs, name)(*arguments, **more)
+                return getattr(self._fs, name)(*arguments, **options)
             except Exception as error:  # noqa: BLE001  raised again, as a lost connection or as it is
-                raise _lost() if self._is_lost(error) else error from None
+                raise _connection_lost() if self._is_lost(error) else error from None
 
     def _connect(self) -> None:
         self._fs.invalidate_cache()
@@ -49,38 +49,38 @@ class OneAtATime:
             if getattr(self._fs, "tls", False):
                 self._fs.ftp.prot_p()
         except Exception:  # noqa: BLE001  whatever fails, the connection is lost
-            raise _lost() from None
-        self._have_failures_told()
+            raise _connection_lost() from None
+        self._raise_hidden_failures()
 
-    def _have_failures_told(self) -> None:
-        """Make fsspec raise temporary failures, which it reports as an empty directory or a missing file."""
+    def _raise_hidden_failures(self) -> None:
+        """Make the client raise OSError for failures that fsspec reports as missing files."""
         ftp = self._fs.ftp
         for name in ("mlsd", "retrbinary"):
-            setattr(ftp, name, partial(_told, getattr(ftp, name)))
+            setattr(ftp, name, partial(_raising, getattr(ftp, name)))
 
     def _is_lost(self, error: Exception) -> bool:
         return self._fs.ftp.sock is None or isinstance(error, EOFError | ConnectionError | TimeoutError)
 
 
-def _told(send: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
+def _raising(send: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     from ftplib import error_proto, error_temp
 
     try:
-        found = send(*arguments, **more)
+        found = send(*arguments, **options)
         return list(found) if isinstance(found, Iterator) else found
     except error_proto as error:
-        raise _lost() from error
+        raise _connection_lost() from error
     except error_temp as error:
         if str(error).startswith("421"):
-            raise _lost() from error
+            raise _connection_lost() from error
         raise OSError(errno.EIO, "the server failed temporarily") from error
 
 
-def _lost() -> ConnectionError:
+def _connection_lost() -> ConnectionError:
     return ConnectionError(errno.EIO, "the connection was lost")
 
 
-def steady(fs: Any) -> Any:
-    """Return `fs`, wrapped in OneAtATime where it is an FTP file system."""
+def with_reconnection(fs: Any) -> Any:
+    """Return `fs`, wrapped in a SerialFtp if it is an FTP file system."""
     protocols = (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
-    return OneAtATime(fs) if "ftp" in protocols and hasattr(fs, "_connect") else fs
+    return SerialFtp(fs) if "ftp" in protocols and hasattr(fs, "_connect") else fs

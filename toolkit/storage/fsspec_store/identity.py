@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 from ringfence.toolkit.locations import StoragePlace
 
 # Protocols whose paths mean the same for every account, with the options that are part of the identity.
-_EVERYWHERE: dict[str, tuple[str, ...]] = {
+_WITHOUT_ACCOUNT: dict[str, tuple[str, ...]] = {
     "gcs": ("endpoint_url",),
     "github": ("org", "repo", "ref", "sha"),
     "gs": ("endpoint_url",),
@@ -24,28 +24,28 @@ _EVERYWHERE: dict[str, tuple[str, ...]] = {
 }
 _ACCOUNT = ("username", "user", "account", "account_name")
 _SERVER = ("host", "hostname", "server", "endpoint", "endpoint_url", "base_url", "url", "uri", "instance")
-_MORE = (
+_LOCATION = (
     *("port", "domain", "share", "tenant", "namespace", "workspace", "project", "catalog", "database"),
     *("region", "site", "drive", "drive_id", "volume", "ref", "branch", "revision", "org", "repo"),
 )
 _SECRET = ("pass", "secret", "token", "tok", "cred", "auth", "key", "kerb", "sas", "cookie", "sign")
 _SFTP_PORT = 22
-_BELOW = ("fs", "_fs", "base_fs", "sync_fs")  # attributes in which wrappers keep the wrapped file system
+_WRAPPED = ("fs", "_fs", "base_fs", "sync_fs")  # attributes in which wrappers keep the wrapped file system
 
 
 def identity_of(fs: Any, root: str) -> StoragePlace:
     """Return the place of a path on a file system."""
-    own = _own(fs, root)
+    own = _known_place(fs, root)
     if own is not None:
         return own
-    path, below = root.rstrip("/"), _below(fs)
+    path, below = root.rstrip("/"), _wrapped_fs(fs)
     chain: tuple[str, ...] = (_name(fs),)
     authority = _authority(_name(fs), _options(fs))
     if below is not None:
         inner = identity_of(below, "")
-        chain, authority = (*chain, *inner.protocols), _wrapped(_options(fs), inner)
+        chain, authority = (*chain, *inner.protocols), _wrapped_authority(_options(fs), inner)
     elif isinstance(_options(fs).get("fo"), str):
-        chain, authority = _archive(_name(fs), _options(fs))
+        chain, authority = _archive_authority(_name(fs), _options(fs))
     return StoragePlace(chain, authority, path, former=path)
 
 
@@ -59,17 +59,17 @@ def s3_place(endpoint: str, root: str) -> StoragePlace:
     return StoragePlace(("s3", split.scheme), _without_password(split.netloc), f"{split.path}/{root}")
 
 
-def azure_place(account: str, url: str, root: str, told: str | None = None) -> StoragePlace:
+def azure_place(account: str, url: str, root: str, reported: str | None = None) -> StoragePlace:
     """Return the place of `container/prefix` in an account; `url` is the address of the account.
 
-    `told` is the account that the file system reports, which is missing for a connection string.
+    `reported` is the account that the file system reports, which is empty for a connection string.
     """
     split = urlsplit(url)
-    served = split.hostname or ""
-    before = f"az://{account if told is None else told}/{root}"
+    host = split.hostname or ""
+    before = f"az://{account if reported is None else reported}/{root}"
     if not account:
         return StoragePlace(("az",), None, f"/{root}", former=before)
-    if served.startswith(f"{account}.") and served.endswith(".core.windows.net"):
+    if host.startswith(f"{account}.") and host.endswith(".core.windows.net"):
         former = "" if before == f"az://{account}/{root}" else before
         return StoragePlace(("az",), account, f"/{root}", former=former)
     authority = f"{quote(account, safe='')}@{_without_password(split.netloc)}"
@@ -81,16 +81,16 @@ def sftp_authority(account: str, host: str, port: int) -> str:
     return f"{quote(account, safe='')}@{f'[{host}]' if ':' in host else host.lower()}:{port}"
 
 
-def _own(fs: Any, root: str) -> StoragePlace | None:
-    """Return the place on a file system that has a backend of its own."""
+def _known_place(fs: Any, root: str) -> StoragePlace | None:
+    """Return the place on a file system with a backend of its own; None on any other."""
     protocols = (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
     if "s3" in protocols and hasattr(fs, "call_s3"):
         client = getattr(getattr(fs, "s3", None), "meta", None)
         return s3_place(str(getattr(client, "endpoint_url", None) or ""), root.strip("/"))
     if "az" in protocols and hasattr(fs, "service_client"):
-        client, told = fs.service_client, str(getattr(fs, "account_name", None) or "")
-        account = str(getattr(client, "account_name", None) or told)
-        return azure_place(account, str(client.url), root.strip("/"), told)
+        client, reported = fs.service_client, str(getattr(fs, "account_name", None) or "")
+        account = str(getattr(client, "account_name", None) or reported)
+        return azure_place(account, str(client.url), root.strip("/"), reported)
     if "sftp" in protocols and hasattr(fs, "ftp"):
         transport = fs.ftp.get_channel().get_transport()
         peer = transport.getpeername()  # over anything but TCP there is no port
@@ -102,19 +102,19 @@ def _own(fs: Any, root: str) -> StoragePlace | None:
 
 def _name(fs: Any) -> str:
     named = fs.protocol if isinstance(fs.protocol, str) else fs.protocol[0]
-    # Of another class than ours, one of these protocols is something else.
+    # Another class with one of these protocols is not the store that Ringfence knows by that name.
     ours = ("s3", "s3a", "az", "abfs", "sftp", "ssh", "file")
     return f"{named}+{type(fs).__name__}" if named in ours else str(named)
 
 
-def _below(fs: Any) -> Any:
+def _wrapped_fs(fs: Any) -> Any:
     from fsspec import AbstractFileSystem
 
-    found = (getattr(fs, name, None) for name in _BELOW)
+    found = (getattr(fs, name, None) for name in _WRAPPED)
     return next((one for one in found if isinstance(one, AbstractFileSystem)), None)
 
 
-def _wrapped(options: dict[str, Any], inner: StoragePlace) -> str | None:
+def _wrapped_authority(options: dict[str, Any], inner: StoragePlace) -> str | None:
     if inner.authority is None:
         return None
     own: dict[str, Any] = {name: options[name] for name in ("path", "fo") if name in options}
@@ -125,7 +125,7 @@ def _wrapped(options: dict[str, Any], inner: StoragePlace) -> str | None:
     return account + at + (_joined("", {**own, **below}) if own else server)
 
 
-def _archive(protocol: str, options: dict[str, Any]) -> tuple[tuple[str, ...], str | None]:
+def _archive_authority(protocol: str, options: dict[str, Any]) -> tuple[tuple[str, ...], str | None]:
     """Return chain and authority of an archive that is opened by the name of its file."""
     scheme, _, _ = options["fo"].rpartition("://")
     target = str(options.get("target_protocol") or scheme or "file")
@@ -137,19 +137,19 @@ def _archive(protocol: str, options: dict[str, Any]) -> tuple[tuple[str, ...], s
 
 
 def _authority(protocol: str, options: dict[str, Any]) -> str | None:
-    if protocol in _EVERYWHERE:
-        return _joined("", {name: options[name] for name in _EVERYWHERE[protocol] if name in options})
-    where = {name: options[name] for name in (*_SERVER, *_MORE) if name in options}
+    if protocol in _WITHOUT_ACCOUNT:
+        return _joined("", {name: options[name] for name in _WITHOUT_ACCOUNT[protocol] if name in options})
+    where = {name: options[name] for name in (*_SERVER, *_LOCATION) if name in options}
     if not where.keys() & set(_SERVER):
         return None
-    account = next((str(options[name]) for name in _ACCOUNT if name in options), _of_pair(options))
+    account = next((str(options[name]) for name in _ACCOUNT if name in options), _account_in(options))
     if not account and any(mark in name.lower() for name in options for mark in _SECRET):
         return None  # there is an account, but only its secret identifies it
     return _joined(account, where)
 
 
 def _options(fs: Any) -> dict[str, Any]:
-    """Return the arguments that the file system was made with, by name, without those that mean nothing."""
+    """Return the arguments that the file system was made with, by name, without empty and default ones."""
     given = dict(getattr(fs, "storage_options", {}))
     found = dict(given)
     try:
@@ -167,7 +167,7 @@ def _options(fs: Any) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value not in (None, "", False, "default")}
 
 
-def _of_pair(options: dict[str, Any]) -> str:
+def _account_in(options: dict[str, Any]) -> str:
     """Return the account in `auth=(account, password)`, or in the server's URL."""
     pair = options.get("auth")
     if isinstance(pair, tuple | list) and len(pair) == 2:
@@ -178,14 +178,14 @@ def _of_pair(options: dict[str, Any]) -> str:
 
 def _joined(account: str, where: dict[str, Any]) -> str:
     """Return an authority with its parts quoted, so that no part reads as another."""
-    where = {name: _plain(value) for name, value in where.items()}
+    where = {name: _without_query(value) for name, value in where.items()}
     host, port = where.pop("host", ""), where.pop("port", "")
     parts = [quote(host, safe="[]") + (f":{port}" if port else "")] if host or port else []
     parts += [f"{name}={quote(value, safe=':/')}" for name, value in sorted(where.items())]
     return f"{quote(account, safe='')}@{';'.join(parts)}" if account else ";".join(parts)
 
 
-def _plain(value: Any) -> str:
+def _without_query(value: Any) -> str:
     """Return a value; of a URL only scheme, host and path."""
     text = str(value)
     if "://" not in text:

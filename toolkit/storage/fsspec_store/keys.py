@@ -12,11 +12,12 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.storage.fsspec_store.abilities import protocols_of
 
-# Keys of these are parts of URLs: what a client or a server would decode, cut or trim names something else.
+# Protocols with keys in URLs: a client or server would decode, cut or trim such a name into another one.
 _URLS = {"http", "https", "webdav", "dav"}
 _NOT_IN_URLS = re.compile(r"[?#]|%(2e|2f|5c|25)|^\s|\s$", re.IGNORECASE)
 _NOT_IN_WEBDAV = re.compile(r"[?#]|%[0-9a-f]{2}|^\s|\s$", re.IGNORECASE)
-_WITHOUT_SLASH = {"reference"}  # whose keys have none in front, and which say nothing of it
+# Protocols whose keys have no leading slash, which their classes do not report.
+_WITHOUT_SLASH = {"reference"}
 
 
 class Keys:
@@ -29,19 +30,19 @@ class Keys:
         self.root = root.lstrip("/") if protocols & _WITHOUT_SLASH else root
         self._top = self.root or str(getattr(fs, "root_marker", ""))
         slash = not self.root and str(self._strip("x")).startswith("/")
-        self._above = "/" if slash else f"{self.root}/" if self.root else ""
-        self._refused = None
+        self._base = "/" if slash else f"{self.root}/" if self.root else ""
+        self._ambiguous = None
         if protocols & _URLS:
-            self._refused = _NOT_IN_WEBDAV if protocols & {"webdav", "dav"} else _NOT_IN_URLS
+            self._ambiguous = _NOT_IN_WEBDAV if protocols & {"webdav", "dav"} else _NOT_IN_URLS
 
     def key(self, path: str) -> str:
         """Return the key of a path, or of a marker with the slash at its end. CallError `path_invalid`."""
         if path == paths.ROOT:
             return self._top
-        key = self._above + path
+        key = self._base + path
         bare = key.removesuffix("/")
         if str(self._strip(bare)).strip("/") != bare.strip("/") or (
-            self._refused is not None and self._refused.search(path) is not None
+            self._ambiguous is not None and self._ambiguous.search(path) is not None
         ):
             message = f"'{path}' is a name that this store would read as another"
             raise CallError("path_invalid", message, where=path)

@@ -1,6 +1,6 @@
-"""Metadata of a file in a store that only fsspec reaches: read from a listing, never set.
+"""Metadata of a file in a store that only fsspec supports: read from a listing, never set.
 
-Only metadata that people attach to a file; never what the store itself records: times, checksums, ids.
+Only metadata that people attach to a file; not what the store itself records, such as times and checksums.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any
 
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 
-_OF_THE_FILE_ALONE = frozenset({"owner", "group"})  # fields that a copy does not take along
-# By the key in a row, in lower case and without signs, as fsspec's many stores write it.
-_WORDS = {
+_NOT_COPIED = frozenset({"owner", "group"})  # fields that a copy does not take along
+# By the key in a row of one of fsspec's stores, in lower case and without punctuation.
+_FIELDS = {
     "accesstier": "storage class",
     "acl": "access list",
     "appproperties": "user metadata",
@@ -45,21 +45,21 @@ _WORDS = {
 }
 
 
-def told(row: dict[str, Any]) -> Metadata:
+def fields_in(row: dict[str, Any]) -> Metadata:
     """Return the metadata fields in a row of a listing, by their names in our records."""
     found: dict[str, dict[str, Any]] = {}
     for key, value in row.items():
-        word = _WORDS.get("".join(filter(str.isalnum, str(key))).lower())
-        if word is not None and value not in (None, "", {}, []):
-            found.setdefault(word, {})[str(key)] = json.loads(json.dumps(value, default=str))
+        field = _FIELDS.get("".join(filter(str.isalnum, str(key))).lower())
+        if field is not None and value not in (None, "", {}, []):
+            found.setdefault(field, {})[str(key)] = json.loads(json.dumps(value, default=str))
     return found
 
 
-def of_a_copy(fields: Metadata) -> Metadata:
+def copied_fields(fields: Metadata) -> Metadata:
     """Return the fields that a copy takes along."""
-    return {word: value for word, value in fields.items() if word not in _OF_THE_FILE_ALONE}
+    return {field: value for field, value in fields.items() if field not in _NOT_COPIED}
 
 
 def not_kept(wanted: Metadata, now: Metadata) -> NotKept:
     """Return the wanted fields that the file does not have now, in words."""
-    return tuple(sorted(word for word, value in wanted.items() if now.get(word) != value))
+    return tuple(sorted(field for field, value in wanted.items() if now.get(field) != value))

@@ -11,7 +11,12 @@ from typing import Any
 from ringfence.toolkit.errors import CallError
 
 # botocore's exceptions for an unusable value, beside TypeError and ValueError.
-_UNFIT = ("InvalidS3AddressingStyleError", "InvalidConfigError", "ParamValidationError", "ProfileNotFound")
+_VALUE_ERRORS = (
+    "InvalidS3AddressingStyleError",
+    "InvalidConfigError",
+    "ParamValidationError",
+    "ProfileNotFound",
+)
 
 
 def wrong_option(name: str, why: str) -> CallError:
@@ -33,8 +38,10 @@ def refused_option(error: Exception, options: dict[str, Any]) -> CallError | Non
             return wrong_option(name, "this kind of store does not know it")
         if name in nested:
             return wrong_option(f"{nested[name]}.{name}", "this kind of store does not know it")
-    unfit = isinstance(error, TypeError | ValueError | AttributeError) or type(error).__name__ in _UNFIT
-    if not options or not unfit or str(error).startswith("Protocol not known"):
+    is_value_error = (
+        isinstance(error, TypeError | ValueError | AttributeError) or type(error).__name__ in _VALUE_ERRORS
+    )
+    if not options or not is_value_error or str(error).startswith("Protocol not known"):
         return None
     names = ", ".join(f"'{name}'" for name in sorted(options))
     kind = type(error).__name__

@@ -11,17 +11,17 @@ from typing import Any
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, OTHER, Stat
 
 
-def below(directory: str, key: str) -> str:
+def relative_key(directory: str, key: str) -> str:
     """Return a key relative to its directory; empty for the directory itself and its marker."""
     if key in (directory, f"{directory}/"):
         return ""
     if directory and not key.startswith(f"{directory}/"):
-        return key.rstrip("/").rpartition("/")[2]  # a store that lists by names of its own
+        return key.rstrip("/").rpartition("/")[2]  # a store that lists names instead of keys
     return key[len(directory) + 1 :] if directory else key
 
 
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "modify", "created")
-_MARKS = (
+_VERSION_KEYS = (
     *("ETag", "etag", "VersionId", "generation", "CRC"),
     *("ino", "mtime", "modify", "LastModified", "created"),
 )
@@ -32,17 +32,17 @@ def stat_of(row: dict[str, Any]) -> Stat:
     kind = {"file": FILE, "directory": DIRECTORY}.get(str(row.get("type")), OTHER)
     if row.get("islink") or row.get("linkname"):
         kind = OTHER
-    marks = [row.get(key) for key in _MARKS]
+    versions = [_version_text(row[key]) for key in _VERSION_KEYS if row.get(key) is not None]
     modified = next((_seconds(row[key]) for key in _TIMES if key in row), None)
     return Stat(
         kind=kind,
         size=row.get("size"),
         modified=modified,
-        identity="" if kind == DIRECTORY else ":".join(_mark(mark) for mark in marks if mark is not None),
+        identity="" if kind == DIRECTORY else ":".join(versions),
     )
 
 
-def _mark(value: Any) -> str:
+def _version_text(value: Any) -> str:
     # The same moment comes as a datetime from one method and as a number from another.
     return repr(value.timestamp()) if isinstance(value, datetime) else str(value)
 

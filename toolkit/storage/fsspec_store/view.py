@@ -18,11 +18,11 @@ from ringfence.toolkit.plan.metadata import Metadata
 from ringfence.toolkit.storage.backend import Spot, Tree
 from ringfence.toolkit.storage.fsspec_store.abilities import traits_of
 from ringfence.toolkit.storage.fsspec_store.errors import errors
-from ringfence.toolkit.storage.fsspec_store.ftp import steady
+from ringfence.toolkit.storage.fsspec_store.ftp import with_reconnection
 from ringfence.toolkit.storage.fsspec_store.identity import identity_of
 from ringfence.toolkit.storage.fsspec_store.keys import Keys
-from ringfence.toolkit.storage.fsspec_store.metadata import of_a_copy, told
-from ringfence.toolkit.storage.fsspec_store.rows import below, stat_of
+from ringfence.toolkit.storage.fsspec_store.metadata import copied_fields, fields_in
+from ringfence.toolkit.storage.fsspec_store.rows import relative_key, stat_of
 from ringfence.toolkit.storage.store_base import StoreBase
 
 CHUNK = 1 << 16
@@ -55,7 +55,7 @@ class StoreView(StoreBase):
     """A read-only tree below `root` of the fsspec file system `fs`."""
 
     def __init__(self, fs: Any, root: str) -> None:
-        self._fs = steady(fs)
+        self._fs = with_reconnection(fs)
         self._keys = Keys(fs, root)
         self.traits = traits_of(fs)
         self.fold = False
@@ -92,14 +92,14 @@ class StoreView(StoreBase):
 
     def chunks(self, spot: StoreSpot, known: Stat | None = None) -> Iterator[bytes]:
         key = self._key(spot.path)
-        return in_parts(self, spot, lambda start, end: bytes(self._fs.cat_file(key, start=start, end=end)))
+        return in_ranges(self, spot, lambda start, end: bytes(self._fs.cat_file(key, start=start, end=end)))
 
     def metadata(self, spot: StoreSpot, stat: Stat, *, copied: bool = False) -> Metadata | None:
         """Return the file's metadata for comparison; the store cannot set any of it."""
         if stat.kind != FILE:
             return None
-        found = self._told(spot.path, stat)
-        return (of_a_copy(found) if copied else found) or None
+        found = self._judged_metadata(spot.path, stat)
+        return (copied_fields(found) if copied else found) or None
 
     @contextmanager
     def folder(self, spot: StoreSpot) -> Iterator[StoreFolder]:
@@ -109,7 +109,7 @@ class StoreView(StoreBase):
         """Return the names directly below `path` with their stats, and the keys that no path names."""
         key = self._key(path)
         with errors(path):
-            self._forget()
+            self._clear_listings()
             try:
                 rows = self._fs.ls(key, detail=True)
             except FileNotFoundError:
@@ -119,13 +119,13 @@ class StoreView(StoreBase):
         found: dict[str, Stat] = {}
         left_out: list[str] = []
         for row in rows:
-            stat, inside = stat_of(row), below(key.strip("/"), str(row["name"]).lstrip("/"))
-            name = inside.removesuffix("/")
-            if not inside:
+            stat, relative = stat_of(row), relative_key(key.strip("/"), str(row["name"]).lstrip("/"))
+            name = relative.removesuffix("/")
+            if not relative:
                 if stat.kind == FILE and stat.size:  # a marker with content
-                    left_out.append(inside)
+                    left_out.append(relative)
             elif name in ("", ".", "..") or "/" in name or name in found:
-                left_out.append(inside)
+                left_out.append(relative)
             else:
                 found[name] = stat
         return sorted(found.items()), left_out
@@ -157,13 +157,13 @@ class StoreView(StoreBase):
     def _key(self, path: str) -> str:
         return self._keys.key(path)
 
-    def _forget(self) -> None:
+    def _clear_listings(self) -> None:
         """Clear the file system's cache of listings, because others change the store as well."""
         self._fs.invalidate_cache()
 
     def _row(self, path: str) -> dict[str, Any] | None:
         with errors(path):
-            self._forget()
+            self._clear_listings()
             try:
                 return dict(self._fs.info(self._key(path)))
             except FileNotFoundError:
@@ -175,14 +175,14 @@ class StoreView(StoreBase):
         row = self._row(path)
         return None if row is None else stat_of(row)
 
-    def _same(self, path: str, judged: Stat) -> None:
+    def _check_same(self, path: str, judged: Stat) -> None:
         _check_same(path, judged, self._info(path))
 
-    def _told(self, path: str, judged: Stat) -> Metadata:
+    def _judged_metadata(self, path: str, judged: Stat) -> Metadata:
         """Return the metadata of the judged entry. CallError `path_changed`."""
         row = self._row(path) or {}
         _check_same(path, judged, stat_of(row) if row else None)
-        return told(row)
+        return fields_in(row)
 
     def _content(self, path: str) -> bytes:
         with errors(path):
@@ -194,13 +194,13 @@ def _check_same(path: str, judged: Stat, now: Stat | None) -> None:
         raise CallError("path_changed", f"'{path}' changed after it was judged", where=path)
 
 
-def in_parts(store: Tree, spot: Spot, part: Callable[[int, int], bytes]) -> Iterator[bytes]:
-    """Yield the content of a file in several requests; `part` requests one range of bytes."""
+def in_ranges(store: Tree, spot: Spot, read_range: Callable[[int, int], bytes]) -> Iterator[bytes]:
+    """Yield the content of a file by requests of at most CHUNK bytes; `read_range` reads one range."""
     found = store.stat(spot)
     if found is None or found.size is None or found.size <= CHUNK:
         yield store.read(spot)
         return
     for start in range(0, found.size, CHUNK):
         with errors(spot.path):
-            data = part(start, min(start + CHUNK, found.size))
+            data = read_range(start, min(start + CHUNK, found.size))
         yield data

@@ -1,7 +1,7 @@
-"""Probing of an S3 server: which kinds of condition it keeps, by breaking one of each on first use.
+"""Probing of an S3 server: which kinds of condition it supports, by breaking one of each on first use.
 
-Answers are stored for a day, beside the history. For a kind that the server ignores, the key is checked right
-before the change. A refusal for another reason never counts as a lasting answer.
+Results are stored for a day, beside the history. For a kind that the server ignores, the key is checked right
+before the change. A refusal for another reason never counts as a lasting result.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ringfence.toolkit.storage.s3.keys import answered, errors, refused
+from ringfence.toolkit.storage.s3.keys import errors, is_condition_failed, is_final
 from ringfence.toolkit.storage.s3.requests import Requests
 
 _WRONG = '"00000000000000000000000000000000"'  # the tag of no object
@@ -32,75 +32,75 @@ class Facts(Protocol):
 
 
 class Conditions(Requests):
-    """The conditions that the server keeps: `keeps` sends requests to find out, `known` does not."""
+    """The conditions that the server supports: `supports` sends requests to find out, `may_support` none."""
 
     def __init__(self, fs: Any, root: str) -> None:
         super().__init__(fs, root)
-        self._answers: dict[str, bool] = {}
-        self._asked: dict[str, float] = {}  # when each lasting answer was received
+        self._support: dict[str, bool] = {}
+        self._probed_at: dict[str, float] = {}  # when each lasting result was received
         self._facts: Facts | None = None
 
-    def keeps(self, *kinds: str) -> bool:
-        """Whether the server keeps the conditions of all these kinds of request; probes unknown ones.
+    def supports(self, *kinds: str) -> bool:
+        """Whether the server supports the conditions of all these kinds of request; probes unknown ones.
 
         OSError.
         """
-        if not self._answers.keys() >= set(kinds) or self._is_old(*kinds):
-            self._recall()
-        unknown = [kind for kind in kinds if kind not in self._answers]
+        if not self._support.keys() >= set(kinds) or self._is_old(*kinds):
+            self._load_stored()
+        unknown = [kind for kind in kinds if kind not in self._support]
         if unknown and self.is_amazon:
-            self._answers |= {kind: self._can_send(kind) for kind in unknown}
+            self._support |= {kind: self._can_send(kind) for kind in unknown}
         elif unknown:
-            self._try(unknown)
-            self._remember()
-        return all(self._answers[kind] for kind in kinds)
+            self._probe(unknown)
+            self._store()
+        return all(self._support[kind] for kind in kinds)
 
-    def known(self, *kinds: str) -> bool:
-        """Whether the server keeps them, where kinds that were not needed yet count as kept.
+    def may_support(self, *kinds: str) -> bool:
+        """Whether no kind is known to be ignored: kinds that were not needed yet count as supported.
 
         Sends no request.
         """
-        return all(self._answers.get(kind, True) for kind in kinds)
+        return all(self._support.get(kind, True) for kind in kinds)
 
     def _can_send(self, kind: str) -> bool:
         """Whether the client can send the condition: an older one drops arguments that it does not know."""
-        if kind not in _SENT:
+        if kind not in _CLIENT_FIELDS:
             return True
         model = self._fs.s3.meta.service_model
-        shape, field = _SENT[kind]
+        shape, field = _CLIENT_FIELDS[kind]
         return shape in model.shape_names and field in model.shape_for(shape).members
 
     # ------------------------------------------------------------- remembering
 
     def use_facts(self, facts: Facts) -> None:
-        """Store answers there, and use answers of the last day to the same client."""
+        """Store results there, and use results of the last day for the same client."""
         self._facts = facts
 
     def _is_old(self, *kinds: str) -> bool:
         now = time.time()
-        return any(not now - _DAY < self._asked.get(kind, now) <= now for kind in kinds)
+        return any(not now - _DAY < self._probed_at.get(kind, now) <= now for kind in kinds)
 
-    def _recall(self) -> None:
+    def _load_stored(self) -> None:
         if self.is_amazon:
             return
-        for kind in [kind for kind in self._asked if self._is_old(kind)]:
-            del self._asked[kind], self._answers[kind]
+        for kind in [kind for kind in self._probed_at if self._is_old(kind)]:
+            del self._probed_at[kind], self._support[kind]
         now = time.time()
-        for kind, (asked, kept) in self._recalled().items():
+        for kind, (probed_at, kept) in self._stored().items():
             if (
                 (kind == _CONTENT or kind in _PROBES)
-                and kind not in self._answers
-                and now - _DAY < asked <= now
+                and kind not in self._support
+                and now - _DAY < probed_at <= now
             ):
-                self._answers[kind], self._asked[kind] = kept, asked
+                self._support[kind], self._probed_at[kind] = kept, probed_at
 
-    def forget(self) -> None:
-        """Drop all answers: the server's behaviour contradicts them."""
-        self._answers.clear()
-        self._asked.clear()
-        self._remember()
+    def forget_support(self) -> None:
+        """Drop all results, because the server's behaviour contradicts them."""
+        self._support.clear()
+        self._probed_at.clear()
+        self._store()
 
-    def _recalled(self) -> dict[str, tuple[float, bool]]:
+    def _stored(self) -> dict[str, tuple[float, bool]]:
         text = self._facts.get(self._name) if self._facts is not None else None
         try:
             found = json.loads(text or "{}")
@@ -108,17 +108,14 @@ class Conditions(Requests):
         except (ValueError, TypeError, LookupError, AttributeError):
             return {}  # unreadable, so ignored
 
-    def _remember(self) -> None:
+    def _store(self) -> None:
         if self._facts is not None and not self.is_amazon:
-            answers = {kind: [asked, self._answers[kind]] for kind, asked in self._asked.items()}
+            answers = {kind: [probed_at, self._support[kind]] for kind, probed_at in self._probed_at.items()}
             self._facts.put(self._name, json.dumps(answers))
 
     @property
     def _name(self) -> str:
-        """The name of the stored answers.
-
-        Another client version may send other conditions, so it is part of it.
-        """
+        """The name of the stored results; with the client's version, which may send other conditions."""
         from botocore import __version__
 
         endpoint = self._fs.s3.meta.endpoint_url
@@ -126,7 +123,7 @@ class Conditions(Requests):
 
     # -------------------------------------------------------------- probing
 
-    def _try(self, kinds: list[str]) -> None:
+    def _probe(self, kinds: list[str]) -> None:
         path = f".ringfence/probe-{secrets.token_hex(8)}"
         key = self._key(path)
         with errors(path):
@@ -134,38 +131,38 @@ class Conditions(Requests):
                 for kind in kinds:
                     content = secrets.token_bytes(16)
                     self._call("put_object", Key=key, Body=content)
-                    kept, holds = self._answer(kind, key, content)
-                    self._answers[kind] = kept
-                    if holds:
-                        self._asked[kind] = time.time()
+                    kept, lasting = self._probe_kind(kind, key, content)
+                    self._support[kind] = kept
+                    if lasting:
+                        self._probed_at[kind] = time.time()
             finally:
                 with suppress(OSError):  # a bucket may permit writing and no deleting
                     self._call("delete_object", Key=key)
 
-    def _answer(self, kind: str, key: str, content: bytes) -> tuple[bool, bool]:
-        """Return whether the server keeps the condition, and whether the answer outlives this session."""
+    def _probe_kind(self, kind: str, key: str, content: bytes) -> tuple[bool, bool]:
+        """Return whether the server supports the condition, and whether the result outlives this session."""
         try:
-            return self._keeps(kind, key, content), True
+            return self._is_supported(kind, key, content), True
         except OSError as error:
-            if not answered(error):
+            if not is_final(error):
                 raise
-            kept = refused(error)
-            # A missing permission does not show whether conditions are kept.
+            kept = is_condition_failed(error)
+            # A missing permission does not show whether conditions are supported.
             return kept, kept or not isinstance(error, PermissionError)
 
-    def _keeps(self, kind: str, key: str, content: bytes) -> bool:
+    def _is_supported(self, kind: str, key: str, content: bytes) -> bool:
         if kind == _CONTENT:
             return self._is_given_back(key, content)
         probe = _PROBES[kind]
         return _was_checked(self._call(probe.method, **probe.arguments_for(self._bucket, key)))
 
     def _is_given_back(self, key: str, content: bytes) -> bool:
-        return self._body(self._call("get_object", Key=key)["Body"]) == content
+        return self._read_body(self._call("get_object", Key=key)["Body"]) == content
 
 
-def _was_checked(answer: Any) -> bool:
+def _was_checked(reply: Any) -> bool:
     """Whether the reply to a request with a broken condition shows that the condition was checked."""
-    return any(row.get("Code") == "PreconditionFailed" for row in answer.get("Errors", ()))
+    return any(row.get("Code") == "PreconditionFailed" for row in reply.get("Errors", ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +193,7 @@ _PROBES = {
     "delete many": _Probe("delete_objects", {"ETag": _WRONG}),
 }
 # The field of the client's model that sends each condition.
-_SENT = {
+_CLIENT_FIELDS = {
     "create": ("PutObjectRequest", "IfNoneMatch"),
     "replace": ("PutObjectRequest", "IfMatch"),
     "copy from": ("CopyObjectRequest", "CopySourceIfMatch"),

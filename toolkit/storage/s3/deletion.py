@@ -1,4 +1,4 @@
-"""Deletion of keys in their judged version: in batches, or one by one where batches keep no conditions.
+"""Deletion of keys in their judged version: in batches, or one by one where batches support no conditions.
 
 Reports the outcome of each key; a key that is gone counts as deleted, whoever deleted it.
 """
@@ -18,7 +18,7 @@ from ringfence.toolkit.storage.s3.keys import errors
 from ringfence.toolkit.storage.s3.requests import PAGE
 from ringfence.toolkit.storage.s3.sends import counted
 
-_SIDE_BY_SIDE = 16
+_PARALLEL = 16
 _GONE = "gone"
 
 
@@ -33,72 +33,69 @@ class KeyToDelete(NamedTuple):
 class ConditionalDeletion(Conditional):
     """The deleting methods of the S3 backend."""
 
-    def delete(self, doomed: list[KeyToDelete]) -> Iterator[str | Missed]:
+    def delete(self, keys: list[KeyToDelete]) -> Iterator[str | Missed]:
         """Delete keys in their judged version; yields the path of each, or a Missed for each that stays.
 
         Where the server ignores the condition, the caller checks many keys right before.
         """
-        if self._one_by_one(len(doomed)):
-            yield from self._each(doomed)
+        if self._one_by_one(len(keys)):
+            yield from self._delete_each(keys)
             return
-        conditional = bool(doomed) and self.keeps("delete many")
-        for first in range(0, len(doomed), PAGE):
-            yield from self._batch(doomed[first : first + PAGE], conditional=conditional)
+        conditional = bool(keys) and self.supports("delete many")
+        for first in range(0, len(keys), PAGE):
+            yield from self._batch(keys[first : first + PAGE], conditional=conditional)
 
     def _one_by_one(self, count: int) -> bool:
         if count == 1:
-            return self.keeps("delete") or not self.keeps("delete many")
-        return count > 1 and not self.keeps("delete many") and self.keeps("delete")
+            return self.supports("delete") or not self.supports("delete many")
+        return count > 1 and not self.supports("delete many") and self.supports("delete")
 
-    def _each(self, doomed: list[KeyToDelete]) -> Iterator[str | Missed]:
-        if len(doomed) == 1:
-            yield self._delete(doomed[0])
+    def _delete_each(self, keys: list[KeyToDelete]) -> Iterator[str | Missed]:
+        if len(keys) == 1:
+            yield self._delete(keys[0])
             return
-        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-            for first in range(0, len(doomed), PAGE):
-                yield from pool.map(self._delete, doomed[first : first + PAGE])
+        with ThreadPoolExecutor(_PARALLEL) as pool:
+            for first in range(0, len(keys), PAGE):
+                yield from pool.map(self._delete, keys[first : first + PAGE])
 
     def _delete(self, one: KeyToDelete) -> str | Missed:
         try:
             with errors(one.path, taken="path_changed"):
-                if self.keeps("delete"):
+                if self.supports("delete"):
                     self._delete_if_same(one)
                 else:
-                    self._look_and_delete(one)
+                    self._compare_and_delete(one)
         except CallError as error:
             # A missing key was deleted by this request, which the client repeats, or by somebody else.
-            if error.code == "not_found" or (error.code == "path_changed" and self._now(one) is None):
+            if error.code == "not_found" or (error.code == "path_changed" and self._current(one) is None):
                 return one.path
             return Missed(one.path, error.message, error.code)
         return one.path
 
     def _delete_if_same(self, one: KeyToDelete) -> None:
-        def look() -> str | None:
+        def verify() -> str | None:
             return _GONE if self._is_deleted(one) else None
 
         try:
-            self.change(one.path, "delete_object", look, Key=self._key(one.key), IfMatch=one.tag)
+            self.change(one.path, "delete_object", verify, Key=self._key(one.key), IfMatch=one.tag)
         except PermissionError:
             # Amazon requires read permission for it, which a plain deletion does not need.
-            self._look_and_delete(one)
-            self._answers["delete"] = False  # for this session only, because the permission is missing
-            self._asked.pop("delete", None)
+            self._compare_and_delete(one)
+            self._support["delete"] = False  # for this session only, because the permission is missing
+            self._probed_at.pop("delete", None)
 
-    def _look_and_delete(self, one: KeyToDelete) -> None:
-        now = self._now(one)
+    def _compare_and_delete(self, one: KeyToDelete) -> None:
+        now = self._current(one)
         if now is None or now.identity != one.tag:
             raise path_changed(one.path)
         self.change(one.path, "delete_object", lambda: _GONE, Key=self._key(one.key))
 
     def _is_deleted(self, one: KeyToDelete) -> bool:
-        """Whether the key is gone, by a look after a refusal.
-
-        CallError `outcome_unknown` for another version.
-        """
-        now = self._now(one)
+        """Whether the key is gone, read after a refusal. CallError `outcome_unknown` for another version."""
+        now = self._current(one)
         return was_made(one.path, ours=now is None, as_judged=now is not None and now.identity == one.tag)
 
-    def _now(self, one: KeyToDelete) -> Stat | None:
+    def _current(self, one: KeyToDelete) -> Stat | None:
         if one.key.endswith("/"):
             return self._marker(one.path)
         found = self._exact(one.path)
@@ -111,18 +108,18 @@ class ConditionalDeletion(Conditional):
         try:
             with counted() as sends, errors(first):
                 wanted = {"Objects": objects, "Quiet": True}
-                answer = self.change(first, "delete_objects", lambda: None, Delete=wanted)
+                reply = self.change(first, "delete_objects", lambda: None, Delete=wanted)
         except CallError as error:
             if error.code != NO_REPLY:
                 raise
-            # Each by its own name, since each is looked at by itself.
+            # One error for each key, because recovery examines each by itself.
             yield from (Missed(one.path, no_reply(one.path).message, NO_REPLY) for one in page)
             return
-        failed = {row["Key"]: row for row in answer.get("Errors", ())}
+        failed = {row["Key"]: row for row in reply.get("Errors", ())}
         for key, one in zip(tag, page, strict=True):
-            yield self._said(one, failed.get(key), again=sends.count > 1)
+            yield self._outcome_of(one, failed.get(key), again=sends.count > 1)
 
-    def _said(self, one: KeyToDelete, error: dict[str, Any] | None, *, again: bool) -> str | Missed:
+    def _outcome_of(self, one: KeyToDelete, error: dict[str, Any] | None, *, again: bool) -> str | Missed:
         """Return the outcome of one key of a batch; `again` where the batch was sent more than once."""
         if error is None:
             return one.path

@@ -15,9 +15,9 @@ from ringfence.toolkit.storage.backend import path_changed
 from ringfence.toolkit.storage.fsspec_store.errors import errors as store_errors
 from ringfence.toolkit.text import escape
 
-_TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
+_CONDITION_FAILED = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
 
-_NOT_BUILT = 501
+_NOT_IMPLEMENTED = 501
 
 Rows = dict[str, Stat]  # keys below a directory, relative to it
 
@@ -99,9 +99,9 @@ def two_of_one_name(path: str) -> CallError:
     return CallError("not_a_directory", message, where=path, hint=hint)
 
 
-def refused(error: BaseException) -> bool:
-    """Whether a condition failed; servers, and s3fs, spell that error differently."""
-    return isinstance(error, FileExistsError) or _code(error) in _TAKEN
+def is_condition_failed(error: BaseException) -> bool:
+    """Whether the error is a failed condition; servers, and s3fs, spell that error differently."""
+    return isinstance(error, FileExistsError) or _code(error) in _CONDITION_FAILED
 
 
 def is_race(error: BaseException) -> bool:
@@ -109,30 +109,30 @@ def is_race(error: BaseException) -> bool:
     return _code(error) == "ConditionalRequestConflict"
 
 
-def is_bad_class(error: BaseException) -> bool:
+def is_unknown_class(error: BaseException) -> bool:
     """Whether the server does not know the storage class."""
     return _code(error) == "InvalidStorageClass"
 
 
 def _code(error: BaseException) -> str:
-    answer = getattr(error.__cause__, "response", None) or {}
-    return str(answer.get("Error", {}).get("Code"))
+    reply = getattr(error.__cause__, "response", None) or {}
+    return str(reply.get("Error", {}).get("Code"))
 
 
-def answered(error: BaseException) -> bool:
-    """Whether the server itself refused for good; a reply about its own trouble leaves the outcome open."""
+def is_final(error: BaseException) -> bool:
+    """Whether the server refused for good; after an error of the server itself the outcome is unknown."""
     status = _status(error)
-    return (400 <= status < 500 and status not in (408, 429)) or status == _NOT_BUILT
+    return (400 <= status < 500 and status not in (408, 429)) or status == _NOT_IMPLEMENTED
 
 
-def not_built(error: BaseException) -> bool:
+def is_not_implemented(error: BaseException) -> bool:
     """Whether the server does not implement the request."""
-    return _status(error) == _NOT_BUILT
+    return _status(error) == _NOT_IMPLEMENTED
 
 
 def _status(error: BaseException) -> int:
-    answer = getattr(error.__cause__, "response", None) or {}
-    return int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
+    reply = getattr(error.__cause__, "response", None) or {}
+    return int(reply.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
 
 
 @contextmanager
@@ -142,7 +142,7 @@ def errors(path: str, *, taken: str = "already_exists") -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            if not refused(error):
+            if not is_condition_failed(error):
                 raise
             if taken != "already_exists":
                 raise path_changed(path) from None

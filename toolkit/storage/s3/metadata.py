@@ -17,19 +17,19 @@ _NAMED = (
 )  # fmt: skip
 _ENCRYPTION = ("ServerSideEncryption", "SSEKMSKeyId", "SSECustomerAlgorithm")
 _LOCKED = ("ObjectLockMode", "ObjectLockLegalHoldStatus")
-# How the client sends a body, which some servers keep as if it were the content's own.
-_OF_THE_WAY = "aws-chunked"
+# The client's transfer encoding, which some servers store as the content's own encoding.
+_TRANSFER_ENCODING = "aws-chunked"
 _LOST, TAGS, _TAG_COUNT = "lost", "tags", "TagCount"
-_BY_A_PUT = ("expires", "user metadata")  # fields that a COPY takes along and a PUT cannot set
+_ONLY_BY_COPY = ("expires", "user metadata")  # fields that a COPY takes along and a PUT cannot set
 # Fields that a server may refuse, and their names in messages.
 OPTIONAL = {"Tagging": TAGS, "StorageClass": "storage class", "WebsiteRedirectLocation": "website redirect"}
 
 
-def attached(reply: Any) -> Metadata:
+def fields_of(reply: Any) -> Metadata:
     """Return the fields of an object from a reply to GET or HEAD, which includes the number of its tags."""
     found = {name: reply[name] for name in _NAMED if reply.get(name)}
     encoding = [part.strip() for part in found.pop("ContentEncoding", "").split(",")]
-    if kept := ",".join(part for part in encoding if part and part != _OF_THE_WAY):
+    if kept := ",".join(part for part in encoding if part and part != _TRANSFER_ENCODING):
         found["ContentEncoding"] = kept
     if isinstance(reply.get("Expires"), datetime):
         found["Expires"] = reply["Expires"].isoformat()
@@ -66,7 +66,7 @@ def _lost(reply: Any, found: Metadata) -> list[str]:
     return lost
 
 
-def named(metadata: Metadata | None) -> dict[str, Any]:
+def put_fields(metadata: Metadata | None) -> dict[str, Any]:
     """Return the arguments of a PUT that sets these fields."""
     if not metadata:
         return {}
@@ -87,7 +87,7 @@ def not_kept(metadata: Metadata | None, reply: Any, refused: tuple[str, ...], *,
         return refused
     names = {*metadata.get(_LOST, ()), *refused}
     if copied:
-        names -= {*_BY_A_PUT}
+        names -= {*_ONLY_BY_COPY}
     elif any(not _is_sent(key, value) for key, value in metadata.get("Metadata", {}).items()):
         names.add("user metadata")
     encryption = metadata.get("encryption", {})

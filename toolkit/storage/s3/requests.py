@@ -13,12 +13,12 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, Stat
 from ringfence.toolkit.storage.fsspec_store.identity import identity_of
 from ringfence.toolkit.storage.s3.keys import Rows, entries_of, errors, left_out_of, stat_of
-from ringfence.toolkit.storage.s3.sends import watch
+from ringfence.toolkit.storage.s3.sends import count_sends_of
 
 PAGE = 1000  # keys in one answer, and in one request to delete
 _MAX_KEY = 1024
 _STANDARD = "STANDARD"
-_MOST_CLASSES = 100_000
+_MAX_CLASSES = 100_000
 
 
 class Requests:
@@ -31,7 +31,7 @@ class Requests:
         self._prefix = f"{prefix}/" if prefix else ""
         # What listings have shown of objects in another class than the usual, by path and tag.
         self.classes: dict[tuple[str, str], str] = {}
-        self._find()
+        self._check_bucket()
         self.place = identity_of(fs, self.root)
         self.is_amazon = self.place.protocols == ("s3",)
 
@@ -47,10 +47,10 @@ class Requests:
 
     async def _send(self, method: str, arguments: dict[str, Any]) -> Any:
         await self._fs.set_session()
-        watch(await self._fs.get_s3(self._bucket))
+        count_sends_of(await self._fs.get_s3(self._bucket))
         return await self._fs._call_s3(method, Bucket=self._bucket, **arguments)  # noqa: SLF001  s3fs's one way to send a request unchanged
 
-    def _find(self) -> None:
+    def _check_bucket(self) -> None:
         """Fail early where the bucket does not exist or cannot be reached."""
         try:
             self._page(paths.ROOT, "", limit=1)
@@ -70,7 +70,7 @@ class Requests:
         message = f"The path is longer than the {_MAX_KEY} bytes that a key of the store has"
         raise CallError("path_invalid", message)
 
-    def _body(self, body: Any) -> bytes:
+    def _read_body(self, body: Any) -> bytes:
         from fsspec.asyn import sync
 
         async def whole() -> bytes:
@@ -89,16 +89,16 @@ class Requests:
         if level:
             more["Delimiter"] = "/"
         with errors(path):
-            answer = self._call("list_objects_v2", Prefix=directory + name, MaxKeys=limit, **more)
-        rows = {row["Key"][len(directory) :]: stat_of(row) for row in answer.get("Contents", ())}
-        for row in answer.get("Contents", ()):
-            if row.get("StorageClass") not in (None, _STANDARD) and len(self.classes) < _MOST_CLASSES:
+            reply = self._call("list_objects_v2", Prefix=directory + name, MaxKeys=limit, **more)
+        rows = {row["Key"][len(directory) :]: stat_of(row) for row in reply.get("Contents", ())}
+        for row in reply.get("Contents", ()):
+            if row.get("StorageClass") not in (None, _STANDARD) and len(self.classes) < _MAX_CLASSES:
                 name = row["Key"][len(self._prefix) :]
                 self.classes[name, str(row["ETag"])] = row["StorageClass"]
         rows |= {
-            row["Prefix"][len(directory) :]: Stat(DIRECTORY, 0) for row in answer.get("CommonPrefixes", ())
+            row["Prefix"][len(directory) :]: Stat(DIRECTORY, 0) for row in reply.get("CommonPrefixes", ())
         }
-        return rows, str(answer["NextContinuationToken"]) if answer.get("IsTruncated") else ""
+        return rows, str(reply["NextContinuationToken"]) if reply.get("IsTruncated") else ""
 
     def _directory(self, path: str) -> str:
         return self._prefix if path == paths.ROOT else self._key(path) + "/"
@@ -113,10 +113,10 @@ class Requests:
         if name in rows:
             return rows[name]
         if name + "/" in rows or (more and self._page(path, "", limit=1)[0]):
-            return self._really(path, Stat(DIRECTORY, 0))
+            return self._confirmed(path, Stat(DIRECTORY, 0))
         return None
 
-    def _really(self, path: str, found: Stat | None) -> Stat | None:
+    def _confirmed(self, path: str, found: Stat | None) -> Stat | None:
         """Confirm a directory: servers other than Amazon's may list one for minutes after its last key."""
         if found is None or found.kind != DIRECTORY or self.is_amazon:
             return found

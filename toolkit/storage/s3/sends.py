@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ringfence.toolkit.storage.ambiguous_outcome import have_sends_counted
+from ringfence.toolkit.storage.ambiguous_outcome import disable_aiohttp_retries
 
 
 class Sends:
@@ -22,33 +22,33 @@ class Sends:
 
 
 # A task in the client's thread runs in the context of its caller.
-_COUNTING: ContextVar[Sends | None] = ContextVar("counting", default=None)
+_CURRENT: ContextVar[Sends | None] = ContextVar("counting", default=None)
 
 
 @contextmanager
 def counted() -> Iterator[Sends]:
     """Count the requests that are sent during the block."""
     sends = Sends()
-    before = _COUNTING.set(sends)
+    before = _CURRENT.set(sends)
     try:
         yield sends
     finally:
-        _COUNTING.reset(before)
-        outer = _COUNTING.get()
+        _CURRENT.reset(before)
+        outer = _CURRENT.get()
         if outer is not None:
             outer.count += sends.count
 
 
-def watch(client: Any) -> None:
-    """Make a client report its requests; a second call does nothing."""
-    client.meta.events.register("before-send.s3", _note, unique_id="ringfence-sends")
-    # Of an HTTP library that does not do so there are no such sessions.
+def count_sends_of(client: Any) -> None:
+    """Count the requests of a client from now on; a second call does nothing."""
+    client.meta.events.register("before-send.s3", _count, unique_id="ringfence-sends")
+    # Another HTTP library than aiohttp has no such sessions.
     http = getattr(getattr(client, "_endpoint", None), "http_session", None)
     for session in getattr(http, "_sessions", {}).values():
-        have_sends_counted(session)
+        disable_aiohttp_retries(session)
 
 
-def _note(**_: Any) -> None:
-    sends = _COUNTING.get()
+def _count(**_: Any) -> None:
+    sends = _CURRENT.get()
     if sends is not None:
         sends.count += 1

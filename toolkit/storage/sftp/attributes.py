@@ -14,7 +14,7 @@ from ringfence.toolkit.plan.metadata import Metadata, NotKept
 OWNER, TIMES = "owner", "times"  # the fields
 
 
-def attached(row: Any) -> Metadata:
+def fields_of(row: Any) -> Metadata:
     """Return the fields of an entry, as far as the server reports them."""
     found: dict[str, Any] = {}
     if row.st_uid is not None and row.st_gid is not None:
@@ -24,35 +24,35 @@ def attached(row: Any) -> Metadata:
     return found
 
 
-def put_on(client: Any, path: bytes, row: Any, metadata: Metadata, mode: int | None) -> NotKept:
+def set_attributes(client: Any, path: bytes, row: Any, metadata: Metadata, mode: int | None) -> NotKept:
     """Set fields and mode of a file or directory of our own; `row` is its present state.
 
     Returns the fields that could not be set. OSError only for the mode.
     """
-    lost: list[str] = []
+    refused: list[str] = []
     # Before the mode: changing the owner takes set-id bits away.
-    owned = _put_owner(client, path, row, metadata.get(OWNER), lost)
+    owned = _set_owner(client, path, row, metadata.get(OWNER), refused)
     if mode is not None:
         bits = 0 if row.st_mode is not None and S.S_ISDIR(row.st_mode) else mode & SET_ID
         if bits and not owned:
-            lost.append("set-id bits")
+            refused.append("set-id bits")
             mode &= ~bits
         client.chmod(path, mode)
     if TIMES in metadata:
         try:
             client.utime(path, tuple(metadata[TIMES]))
         except OSError:
-            lost.append("times")
-    return tuple(lost)
+            refused.append("times")
+    return tuple(refused)
 
 
-def lost_on_link(row: Any, metadata: Metadata) -> NotKept:
+def not_set_on_link(row: Any, metadata: Metadata) -> NotKept:
     """Return the fields that a new link lacks: the protocol changes only the entry that a link leads to."""
     owner = OWNER in metadata and metadata[OWNER] != [row.st_uid, row.st_gid]
     return (*(("owner",) if owner else ()), *(("times",) if TIMES in metadata else ()))
 
 
-def _put_owner(client: Any, path: bytes, row: Any, wanted: list[int] | None, lost: list[str]) -> bool:
+def _set_owner(client: Any, path: bytes, row: Any, wanted: list[int] | None, refused: list[str]) -> bool:
     """Whether owner and group are the wanted ones afterwards."""
     if wanted is None or wanted == [row.st_uid, row.st_gid]:
         return wanted is not None
@@ -64,5 +64,7 @@ def _put_owner(client: Any, path: bytes, row: Any, wanted: list[int] | None, los
             continue
         break
     now = client.lstat(path)
-    lost += [word for word, same in (("owner", now.st_uid == uid), ("group", now.st_gid == gid)) if not same]
+    refused += [
+        word for word, same in (("owner", now.st_uid == uid), ("group", now.st_gid == gid)) if not same
+    ]
     return [now.st_uid, now.st_gid] == wanted

@@ -19,9 +19,9 @@ from ringfence.toolkit.storage.fsspec_store.errors import errors as store_errors
 
 T = TypeVar("T")
 
-_UNSEEN = logging.NullHandler()  # added once, however often this runs
+_SILENT = logging.NullHandler()  # one object, because logging adds the same handler only once
 
-PATIENCE = 60.0  # seconds without a byte after which a server counts as gone
+REPLY_TIMEOUT = 60.0  # seconds without a byte after which the connection counts as lost
 
 
 class ConnectionLost(ConnectionError):
@@ -32,39 +32,39 @@ class ConnectionLost(ConnectionError):
 
 
 class Connection:
-    """A paramiko.SFTPClient while it lasts, then the one that `again` returns.
+    """A paramiko.SFTPClient while it lasts, then the one that `reconnect` returns.
 
-    `closing` ends the transport of the client. One thread uses it at a time, because paramiko loses one of
+    `close` ends the transport of the client. One thread uses it at a time, because paramiko loses one of
     two replies to concurrent requests.
     """
 
     def __init__(
         self,
         client: Any,
-        again: Callable[[], Any] | None = None,
-        closing: Callable[[], None] = lambda: None,
+        reconnect: Callable[[], Any] | None = None,
+        close: Callable[[], None] = lambda: None,
     ) -> None:
         self._client = client
-        self._again = again
-        self._closing = closing
+        self._reconnect = reconnect
+        self._close = close
         self._lock = threading.RLock()
         self._host_key = _host_key(client)
-        self._wait_for(client)
-        # The answer reports a lost connection; with logging configured, paramiko's own messages appear too.
-        logging.getLogger("paramiko").addHandler(_UNSEEN)
+        self._set_timeout(client)
+        # The result reports a lost connection. Where logging is configured, paramiko's messages appear too.
+        logging.getLogger("paramiko").addHandler(_SILENT)
 
     def close(self) -> None:
         """End the client's transport."""
-        self._closing()
+        self._close()
 
-    def ask(self, look: Callable[[Any], T]) -> T:
+    def ask(self, read: Callable[[Any], T]) -> T:
         """Return the answer to a read, which may be sent twice. ConnectionLost and OSError."""
         with self._lock:
             try:
-                return self._send(look)
+                return self._send(read)
             except ConnectionLost:
                 self._connect()
-                return self._send(look)
+                return self._send(read)
 
     def change(
         self,
@@ -73,12 +73,11 @@ class Connection:
         made: Callable[[], bool],
         again: Callable[[Any], object] | None = None,
     ) -> bool:
-        """Make a change. If its reply is lost, it is sent once more (as `again`).
+        """Make a change. If its reply is lost, the change is sent once more, as `again` where that is given.
 
-        After that a late copy of the first request has no new effect. If the second is refused, `made` checks
-        whether the first took effect; returns True only in that case.
-
-        OSError, and ConnectionLost if the outcome is unknown.
+        After that a late copy of the first request has no new effect. If the second one is refused, `made`
+        checks whether the first took effect; returns True only in that case. OSError, and ConnectionLost if
+        the outcome is unknown.
         """
         with self._lock:
             try:
@@ -108,29 +107,29 @@ class Connection:
             client.close()  # a late reply would be read as the reply to another request
             raise ConnectionLost from None
         except (OSError, EOFError, SSHException) as error:
-            # The client itself may notice a moment later.
+            # The client itself may notice the lost connection a moment later.
             if not (isinstance(error, EOFError | ConnectionError) or _is_lost(client)):
                 raise
             raise ConnectionLost from None
 
     def _connect(self) -> None:
         """Connect again, to the same server only. ConnectionLost."""
-        if self._again is None:
+        if self._reconnect is None:
             raise ConnectionLost
         with suppress(Exception):
             self._client.close()
         try:
-            client = self._again()
+            client = self._reconnect()
         except Exception:  # noqa: BLE001  whatever fails, the connection is lost
             raise ConnectionLost from None
         if _host_key(client) != self._host_key:
             client.close()
             raise ConnectionLost
-        self._wait_for(client)
+        self._set_timeout(client)
         self._client = client
 
-    def _wait_for(self, client: Any) -> None:
-        client.get_channel().settimeout(PATIENCE)
+    def _set_timeout(self, client: Any) -> None:
+        client.get_channel().settimeout(REPLY_TIMEOUT)
 
 
 def _is_lost(client: Any) -> bool:
@@ -155,10 +154,7 @@ def write_all(file: Any, data: bytes) -> None:
 
 
 def read_ahead(file: Any, size: int) -> None:
-    """Request the whole of an open file at once.
-
-    If the connection ends meanwhile, reading raises the error.
-    """
+    """Request the whole of an open file at once; reading raises the error of a lost connection."""
     from paramiko import SSHException
 
     ask = file._prefetch_thread  # noqa: SLF001  paramiko has no public hook

@@ -18,9 +18,9 @@ from ringfence.toolkit.storage.sftp.connection import Connection
 class _Login:
     """The login to a server, and the connection that is open."""
 
-    def __init__(self, host: str, named: dict[str, Any]) -> None:
+    def __init__(self, host: str, arguments: dict[str, Any]) -> None:
         self._host = host
-        self._named = named
+        self._arguments = arguments
         self._ssh: Any = None
 
     def connect(self) -> Any:
@@ -31,7 +31,7 @@ class _Login:
         self._ssh = paramiko.SSHClient()
         try:
             self._ssh.load_system_host_keys()
-            self._ssh.connect(self._host, **{key: value for key, value in self._named.items() if value})
+            self._ssh.connect(self._host, **{key: value for key, value in self._arguments.items() if value})
             return self._ssh.open_sftp()
         except Exception:
             self.close()
@@ -49,30 +49,31 @@ def open_sftp(url: str, options: dict[str, Any]) -> Sftp:
     except ImportError:
         message = "What an sftp:// root needs is not installed"
         raise CallError("io_error", message, hint=install("sftp")) from None
-    split = split_url(url)
-    if split.password is not None:
+    parts = split_url(url)
+    if parts.password is not None:
         raise CallError(
             "path_invalid",
             f"There is a password in the URL of {shown(url)}, where programs and logs show it",
             hint="use a key or the SSH agent, or options={'password': …} from Python",
         )
     _check_options(options)
-    named = {"port": split.port, "username": unquote(split.username or ""), **options}
-    login = _Login(split.hostname or "", named)
+    arguments = {"port": parts.port, "username": unquote(parts.username or ""), **options}
+    login = _Login(parts.hostname or "", arguments)
     try:
         client = login.connect()
     except Exception as error:  # noqa: BLE001  paramiko raises anything; it becomes a CallError
         refused = refused_option(error, options)
         if refused is not None:
             raise refused from None
-        told = isinstance(error, OSError | paramiko.SSHException)
-        reason = str(error) if told else type(error).__name__
-        raise CallError("io_error", f"'{split.hostname}' cannot be reached by SFTP: {reason}") from None
-    account, port = client.get_channel().get_transport().get_username(), split.port or 22
-    former = f"sftp://{split.username + '@' if split.username else ''}{split.hostname}:{port}"
-    authority = sftp_authority(account, split.hostname or "", named["port"] or 22)
+        # Messages of other exceptions may contain a password.
+        has_reason = isinstance(error, OSError | paramiko.SSHException)
+        reason = str(error) if has_reason else type(error).__name__
+        raise CallError("io_error", f"'{parts.hostname}' cannot be reached by SFTP: {reason}") from None
+    account, port = client.get_channel().get_transport().get_username(), parts.port or 22
+    former = f"sftp://{parts.username + '@' if parts.username else ''}{parts.hostname}:{port}"
+    authority = sftp_authority(account, parts.hostname or "", arguments["port"] or 22)
     server = StoragePlace(("sftp",), authority, "", former="" if former == f"sftp://{authority}" else former)
-    root = unquote(split.path, errors="surrogateescape") or "."
+    root = unquote(parts.path, errors="surrogateescape") or "."
     return Sftp(Connection(client, login.connect, login.close), root, server)
 
 
@@ -92,12 +93,12 @@ def _check_options(options: dict[str, Any]) -> None:
 def sftp_on(fs: Any, root: str) -> Sftp:
     """Return the tree at a path of an fsspec file system, which keeps its own connection."""
 
-    def again() -> Any:
+    def reconnect() -> Any:
         """Reconnect the file system and return its new client."""
         former = fs.client
         fs._connect()  # noqa: SLF001  fsspec's only way to connect again
         former.close()
         return fs.ftp
 
-    connection = Connection(fs.ftp, again if hasattr(fs, "_connect") else None)
+    connection = Connection(fs.ftp, reconnect if hasattr(fs, "_connect") else None)
     return Sftp(connection, root, identity_of(fs, ""))

@@ -19,13 +19,13 @@ from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, OTHER, Delete,
 from ringfence.toolkit.plan.metadata import Metadata
 from ringfence.toolkit.storage.backend import BACKENDS, is_link, path_changed
 from ringfence.toolkit.storage.guarantees import MAX_FILE
-from ringfence.toolkit.storage.sftp.attributes import attached
+from ringfence.toolkit.storage.sftp.attributes import fields_of
 from ringfence.toolkit.storage.sftp.connection import Connection, errors, read_ahead
 from ringfence.toolkit.storage.sftp.names import entries, from_server, real_path, to_server
 from ringfence.toolkit.storage.store_base import StoreBase
 
-MAX_LINKS = 8
-_ONE_REQUEST = 32 << 10  # bytes that one READ gives
+_MAX_LINKS = 8
+_MAX_READ = 32 << 10  # bytes in the reply to one READ
 _KINDS = {S.S_IFREG: FILE, S.S_IFDIR: DIRECTORY, S.S_IFLNK: LINK}
 
 
@@ -64,7 +64,7 @@ class SftpView(StoreBase):
         self._connection = connection
         try:
             self.root = connection.ask(lambda client: real_path(client, root)).rstrip("/")
-            found = S.S_ISDIR(connection.ask(lambda client: client.stat(self._at(paths.ROOT))).st_mode)
+            found = S.S_ISDIR(connection.ask(lambda client: client.stat(self._absolute(paths.ROOT))).st_mode)
         except OSError:
             connection.close()
             raise CallError("not_found", "The project root does not exist on the server") from None
@@ -81,28 +81,28 @@ class SftpView(StoreBase):
     # ------------------------------------------------------------------ reading
 
     def resolve(self, names: tuple[str, ...], *, follow: bool) -> SftpSpot:
-        done: list[str] = []
-        todo = list(names)
+        reached: list[str] = []
+        left = list(names)
         links = 0
-        while todo:
-            name = todo.pop(0)
+        while left:
+            name = left.pop(0)
             if name == "..":
-                if not done:
+                if not reached:
                     raise paths.outside()
-                done.pop()
+                reached.pop()
                 continue
-            path = paths.join([*done, name])
-            found = self._look(path) if todo or follow else None
+            path = paths.join([*reached, name])
+            found = self._lookup(path) if left or follow else None
             if found is not None and found.kind == LINK:
                 links += 1
-                todo = [*_spliced(found, names, links), *todo]
+                left = [*_names_of_link(found, names, links), *left]
                 continue
-            done.append(name)
-            if todo and (found is None or found.kind != DIRECTORY):
-                if ".." in todo:
+            reached.append(name)
+            if left and (found is None or found.kind != DIRECTORY):
+                if ".." in left:
                     raise CallError("not_found", "A directory in the path does not exist")
-                return SftpSpot(paths.join([*done, *todo]), len(todo), found is not None)
-        return SftpSpot(paths.join(done))
+                return SftpSpot(paths.join([*reached, *left]), len(left), found is not None)
+        return SftpSpot(paths.join(reached))
 
     def is_link(self, names: tuple[str, ...]) -> bool:
         return is_link(self, names)
@@ -111,7 +111,7 @@ class SftpView(StoreBase):
         """Do nothing: no handle is open."""
 
     def stat(self, spot: SftpSpot) -> Stat | None:
-        return None if spot.rest else self._look(spot.path)
+        return None if spot.rest else self._lookup(spot.path)
 
     def read(self, spot: SftpSpot, limit: int | None = None, known: Stat | None = None) -> bytes:
         found = self.stat(spot)
@@ -123,26 +123,26 @@ class SftpView(StoreBase):
             raise CallError("not_regular_file", f"'{spot.path}' is not a regular file", where=spot.path)
         if known is not None and not alike(known, found):
             raise path_changed(spot.path)
-        most, data = MAX_FILE if limit is None else limit, b""
-        if (found.size or 0) <= most:
+        max_bytes, data = MAX_FILE if limit is None else limit, b""
+        if (found.size or 0) <= max_bytes:
             with errors(spot.path):
-                data = self._connection.ask(lambda client: self._content(client, spot.path, found, most))
-        if (found.size or 0) > most or len(data) > most:
-            raise CallError("too_large", f"'{spot.path}' is larger than {most} bytes", where=spot.path)
+                data = self._connection.ask(lambda client: self._content(client, spot.path, found, max_bytes))
+        if (found.size or 0) > max_bytes or len(data) > max_bytes:
+            raise CallError("too_large", f"'{spot.path}' is larger than {max_bytes} bytes", where=spot.path)
         return data
 
-    def _content(self, client: Any, path: str, found: Stat, most: int) -> bytes:
-        with client.open(self._at(path), "rb") as file:
-            # The name may lead elsewhere by now, so the open file is compared with the judged entry.
+    def _content(self, client: Any, path: str, found: Stat, max_bytes: int) -> bytes:
+        with client.open(self._absolute(path), "rb") as file:
+            # The name may lead to another file by now, so the open file is compared with the judged entry.
             if not alike(found, self._stat(path, file.stat())):
                 raise path_changed(path)
-            if found.size is not None and found.size > _ONE_REQUEST:
+            if found.size is not None and found.size > _MAX_READ:
                 read_ahead(file, found.size)
-            return bytes(file.read(most + 1))  # a server may send more bytes than the size it reported
+            return bytes(file.read(max_bytes + 1))  # a server may send more bytes than the size it reported
 
     def metadata(self, spot: SftpSpot, stat: Stat, *, copied: bool = False) -> Metadata | None:
-        """Return owner, group and times, of which a copy takes nothing along."""
-        return None if copied else self._attached(spot.path, stat)
+        """Return owner, group and times; a copy takes none of them along."""
+        return None if copied else self._judged_fields(spot.path, stat)
 
     def chunks(self, spot: SftpSpot, known: Stat | None = None) -> Iterator[bytes]:
         yield self.read(spot)
@@ -152,11 +152,11 @@ class SftpView(StoreBase):
         yield SftpFolder(self, spot.path)
 
     def level(self, path: str) -> tuple[list[tuple[str, Stat]], list[str]]:
-        """Return the entries of a directory by name, and the names that are ambiguous or in no path."""
+        """Return the entries of a directory by name, and names that occur twice or that no path can have."""
         found: dict[str, Stat] = {}
         left_out: list[str] = []
         with errors(path):
-            for row in self._connection.ask(lambda client: entries(client, self._at(path))):
+            for row in self._connection.ask(lambda client: entries(client, self._absolute(path))):
                 if row.filename in found or not _is_name(row.filename):
                     left_out.append(row.filename)
                     continue
@@ -182,20 +182,17 @@ class SftpView(StoreBase):
         return tuple(paths.join(names[:n]) for n in range(first, len(names)))
 
     def check(self, spot: SftpSpot) -> None:
-        """Raise CallError `path_changed` when a parent is a link now.
-
-        Right after this it can still become one.
-        """
+        """Raise CallError `path_changed` if a parent is a link now; it can still become one after this."""
         names = paths.parts(spot.path)[:-1]
         if self.resolve(names, follow=True).path != paths.join(names):
             raise path_changed(spot.path)
 
     # ------------------------------------------------------------------- inside
 
-    def _at(self, path: str) -> bytes:
+    def _absolute(self, path: str) -> bytes:
         return to_server((self.root or "/") if path == paths.ROOT else f"{self.root}/{to_disk(path)}")
 
-    def _look(self, path: str) -> Stat | None:
+    def _lookup(self, path: str) -> Stat | None:
         with errors(path):
             try:
                 return self._stat(path, self._lstat(path))
@@ -203,7 +200,7 @@ class SftpView(StoreBase):
                 return None
 
     def _lstat(self, path: str) -> Any:
-        return self._connection.ask(lambda client: client.lstat(self._at(path)))
+        return self._connection.ask(lambda client: client.lstat(self._absolute(path)))
 
     def _stat(self, path: str, row: Any) -> Stat:
         # An entry whose kind the server does not report is never opened.
@@ -219,27 +216,27 @@ class SftpView(StoreBase):
         )
 
     def _target(self, path: str) -> str | None:
-        found = self._connection.ask(lambda client: client.readlink(self._at(path)))
+        found = self._connection.ask(lambda client: client.readlink(self._absolute(path)))
         return None if found is None else from_server(found)
 
-    def _attached(self, path: str, judged: Stat) -> Metadata:
+    def _judged_fields(self, path: str, judged: Stat) -> Metadata:
         """Return the metadata of the judged entry."""
         with errors(path):
             row = self._lstat(path)
             if not alike(judged, self._stat(path, row)):
                 raise path_changed(path)
-        return attached(row)
+        return fields_of(row)
 
-    def _same(self, path: str, judged: Stat) -> None:
-        now = self._look(path)
+    def _check_same(self, path: str, judged: Stat) -> None:
+        now = self._lookup(path)
         if now is None or not alike(judged, now):
             raise path_changed(path)
 
-    def _differs(self, caught: str, change: Delete) -> bool:
-        now = self._look(caught)
+    def _differs(self, quarantined: str, change: Delete) -> bool:
+        now = self._lookup(quarantined)
         if now is None or not alike(change.stat, now):
             return True
-        found = dict(self._walk(caught)) if now.kind == DIRECTORY else {}
+        found = dict(self._walk(quarantined)) if now.kind == DIRECTORY else {}
         judged = {entry.path[len(change.path) :]: entry.stat for entry in change.entries}
         return found.keys() != judged.keys() or any(not alike(judged[key], found[key]) for key in found)
 
@@ -250,10 +247,10 @@ class SftpView(StoreBase):
                 yield from self._walk(paths.child(path, name), f"{shown}/{name}")
 
 
-def _spliced(link: Stat, names: tuple[str, ...], count: int) -> list[str]:
+def _names_of_link(link: Stat, names: tuple[str, ...], count: int) -> list[str]:
     if ".." in names:
         raise CallError("path_invalid", "The path goes up ('..') and through a link, which is ambiguous")
-    if count > MAX_LINKS:
+    if count > _MAX_LINKS:
         raise CallError("path_invalid", "The path goes through too many links")
     target = link.target or ""
     if target.startswith("/"):

@@ -1,7 +1,7 @@
 """Fault proxy for stores over HTTP: forwards each request unchanged, and breaks the selected ones.
 
 Listens on loopback only. Changes neither `Host` nor the target, so a signature for the proxy's address stays
-valid. A reply is held in memory completely; only for tests.
+valid. Keeps each reply in memory completely; only for tests.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from ringfence.toolkit.testing.faults.model import KINDS, UNASKED, Fault, Schedule, Seen
+from ringfence.toolkit.testing.faults.model import KINDS, NOT_FORWARDED, Fault, Schedule, Seen
 
-# Headers of one connection; the next connection has its own.
-_OF_CONNECTION = ("connection", "keep-alive", "transfer-encoding", "content-length", "expect")
-_SAME_LOOK = ("range", "x-ms-range", "if-match")  # headers that distinguish two reads of one target
+# Headers of one connection, which a proxy does not forward.
+_HOP_BY_HOP = ("connection", "keep-alive", "transfer-encoding", "content-length", "expect")
+_KEY_HEADERS = ("range", "x-ms-range", "if-match")  # headers that distinguish two reads of the same target
 _ECHOED = "x-ms-client-request-id"  # Azure's client rejects a reply with another request's id
 # The stores' names of the errors that clients treat as temporary.
-_REASONS = {429: "TooManyRequests", 500: "InternalError", 503: "SlowDown"}
+_ERROR_CODES = {429: "TooManyRequests", 500: "InternalError", 503: "SlowDown"}
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -35,10 +35,10 @@ class _Request:
     body: bytes
 
     @property
-    def look(self) -> tuple[str, ...]:
-        """The values that two equal requests share."""
+    def key(self) -> tuple[str, ...]:
+        """The values that equal requests have in common."""
         known = {name.lower(): value for name, value in self.headers}
-        return self.method, self.target, *(known.get(name, "") for name in _SAME_LOOK)
+        return self.method, self.target, *(known.get(name, "") for name in _KEY_HEADERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class _Reply:
         return encoded[: len(encoded) - (body + 1) // 2] if body else encoded[: len("HTTP/1.1")]
 
 
-def _refusal(status: int) -> _Reply:
+def _error_reply(status: int) -> _Reply:
     """Return the reply of a store that is overloaded or has failed, in S3's and Azure's format."""
-    code = _REASONS.get(status, "ServiceUnavailable")
+    code = _ERROR_CODES.get(status, "ServiceUnavailable")
     text = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>Try later</Message></Error>"
     headers = (("Content-Type", "application/xml"), ("x-ms-error-code", code), ("Retry-After", "0"))
     return _Reply(status, code, headers, text.encode())
@@ -78,7 +78,7 @@ class HttpProxy:
     """
 
     kinds = frozenset(KINDS)
-    looks = frozenset({"GET", "HEAD", "OPTIONS"})  # methods that change nothing
+    reads = frozenset({"GET", "HEAD", "OPTIONS"})  # methods that change nothing
     attributes: frozenset[str] = frozenset()  # methods that change no content
 
     def __init__(self, upstream: str) -> None:
@@ -87,7 +87,7 @@ class HttpProxy:
             raise ValueError(f"the proxy forwards to http:// only, not to {upstream!r}")
         self.schedule = Schedule()
         self._upstream = split.hostname, split.port or 80
-        self._first: dict[tuple[str, ...], _Reply] = {}
+        self._first_replies: dict[tuple[str, ...], _Reply] = {}
         self._closing = threading.Event()
         self._server = _Server(self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
@@ -110,7 +110,7 @@ class HttpProxy:
 
     def forget(self) -> None:
         """Forget earlier replies, of which `stale` repeats the first."""
-        self._first.clear()
+        self._first_replies.clear()
 
     def seen(self) -> tuple[Seen, ...]:
         """Return the finished requests; after `wait` these are all requests."""
@@ -124,7 +124,7 @@ class HttpProxy:
         """Stop listening and close every connection."""
         self._closing.set()
         self._server.shutdown()
-        self._server.hang_up()
+        self._server.disconnect()
         self._server.server_close()
         self._thread.join()
 
@@ -134,31 +134,31 @@ class HttpProxy:
         """Wait for these seconds, or until the proxy is closed."""
         self._closing.wait(seconds)
 
-    def ask(self, request: _Request) -> _Reply:
+    def forward(self, request: _Request) -> _Reply:
         """Return the store's own reply. OSError if there is none."""
         connection = HTTPConnection(*self._upstream, timeout=60)
         try:
             connection.putrequest(request.method, request.target, skip_host=True, skip_accept_encoding=True)
             for name, value in request.headers:
-                if name.lower() not in _OF_CONNECTION:
+                if name.lower() not in _HOP_BY_HOP:
                     connection.putheader(name, value)
             if request.body or request.method in ("PUT", "POST", "PATCH"):
                 connection.putheader("Content-Length", str(len(request.body)))
             connection.endheaders(request.body or None)
             answer = connection.getresponse()
-            body = answer.read()
-            reply = _Reply(answer.status, answer.reason, _kept(answer.getheaders(), request.method), body)
+            headers = _end_to_end(answer.getheaders(), request.method)
+            reply = _Reply(answer.status, answer.reason, headers, answer.read())
         except HTTPException as error:
             raise OSError(str(error)) from error
         finally:
             connection.close()
-        if request.method in self.looks:
-            self._first.setdefault(request.look, reply)
+        if request.method in self.reads:
+            self._first_replies.setdefault(request.key, reply)
         return reply
 
-    def earlier(self, request: _Request) -> _Reply | None:
-        """Return the first reply to an equal request, as `stale` repeats it; None if there is none."""
-        found = self._first.get(request.look)
+    def first_reply(self, request: _Request) -> _Reply | None:
+        """Return the first reply to an equal request, which `stale` repeats; None if there is none."""
+        found = self._first_replies.get(request.key)
         if found is None:
             return None
         own = [value for name, value in request.headers if name.lower() == _ECHOED]
@@ -168,12 +168,10 @@ class HttpProxy:
         return replace(found, headers=tuple(renewed))
 
 
-def _kept(headers: list[tuple[str, str]], method: str) -> Headers:
+def _end_to_end(headers: list[tuple[str, str]], method: str) -> Headers:
     # A reply to HEAD has a length and no body.
-    dropped = (
-        _OF_CONNECTION if method != "HEAD" else tuple(h for h in _OF_CONNECTION if h != "content-length")
-    )
-    return tuple((name, value) for name, value in headers if name.lower() not in dropped)
+    hop_by_hop = _HOP_BY_HOP if method != "HEAD" else tuple(h for h in _HOP_BY_HOP if h != "content-length")
+    return tuple((name, value) for name, value in headers if name.lower() not in hop_by_hop)
 
 
 class _Server(ThreadingHTTPServer):
@@ -184,9 +182,9 @@ class _Server(ThreadingHTTPServer):
         self.handlers: set[_Handler] = set()
         super().__init__(("127.0.0.1", 0), _Handler)
 
-    def hang_up(self) -> None:
+    def disconnect(self) -> None:
         for handler in list(self.handlers):
-            handler.hang_up()
+            handler.disconnect()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), OSError):  # the client has disconnected
@@ -211,7 +209,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None:
         """Print nothing; `seen` has every request."""
 
-    def hang_up(self) -> None:
+    def disconnect(self) -> None:
         self.close_connection = True
         try:
             self.connection.shutdown(2)
@@ -222,20 +220,21 @@ class _Handler(BaseHTTPRequestHandler):
         proxy, body = self.server.proxy, self._body()
         number, fault = proxy.schedule.next(self.command, self.path)
         request = _Request(number, self.command, self.path, tuple(self.headers.items()), body)
-        if fault is not None and fault.kind == "stale" and proxy.earlier(request) is None:
-            fault = None  # there is no earlier reply
+        if fault is not None and fault.kind == "stale" and proxy.first_reply(request) is None:
+            fault = None  # there is no earlier reply to repeat
         reply: _Reply | None = None
-        told = "dropped"
+        received = "dropped"
         try:
-            reply = self._before(request, fault) if fault is None or fault.kind not in UNASKED else None
-            told = self._tell(request, reply, fault)
+            if fault is None or fault.kind not in NOT_FORWARDED:
+                reply = self._forward(request, fault)
+            received = self._send_reply(request, reply, fault)
         except OSError:
-            self.hang_up()
+            self.disconnect()
         finally:
             answer = str(reply.status) if reply is not None else ""
             kind = fault.kind if fault is not None else ""
             acted = reply is not None and reply.status < 400
-            proxy.schedule.end(Seen(number, self.command, self.path, kind, answer, acted, told))
+            proxy.schedule.end(Seen(number, self.command, self.path, kind, answer, acted, received))
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PATCH = do_OPTIONS = _serve
 
@@ -247,37 +246,37 @@ class _Handler(BaseHTTPRequestHandler):
             pieces.append(self.rfile.read(length))
             self.rfile.readline()
         while self.rfile.readline().strip():
-            """Trailers, of which there is no use."""
+            """Ignore the trailers."""
         return b"".join(pieces)
 
-    def _before(self, request: _Request, fault: Fault | None) -> _Reply:
+    def _forward(self, request: _Request, fault: Fault | None) -> _Reply:
         if fault is not None and fault.kind == "late":
             self.server.proxy.pause(fault.seconds)
-        return self.server.proxy.ask(request)
+        return self.server.proxy.forward(request)
 
-    def _tell(self, request: _Request, reply: _Reply | None, fault: Fault | None) -> str:
-        """Send the client its part of a reply; returns what was sent."""
+    def _send_reply(self, request: _Request, reply: _Reply | None, fault: Fault | None) -> str:
+        """Send the client what it gets of a reply; returns that as `Seen.received`."""
         kind = fault.kind if fault is not None else ""
         if fault is None or kind in ("late", "slow"):
             if kind == "slow" and fault is not None:
                 self.server.proxy.pause(fault.seconds)
-            told = reply
+            sent = reply
         elif kind.startswith("refuse"):
-            told = _refusal(fault.status)
+            sent = _error_reply(fault.status)
         elif kind == "stale":
-            told = self.server.proxy.earlier(request)
+            sent = self.server.proxy.first_reply(request)
         else:
-            told = reply if kind == "cut" else None
-        if told is None:
-            self.hang_up()
+            sent = reply if kind == "cut" else None
+        if sent is None:
+            self.disconnect()
             return "dropped"
         try:
-            self.wfile.write((told.half if kind == "cut" else told.encoded)(request.method))
+            self.wfile.write((sent.half if kind == "cut" else sent.encoded)(request.method))
             self.wfile.flush()
         except OSError:
-            self.hang_up()
+            self.disconnect()
             return "gone"
         if kind == "cut":
-            self.hang_up()
+            self.disconnect()
             return "half"
-        return str(told.status)
+        return str(sent.status)

@@ -13,15 +13,15 @@ from typing import Any
 # The effect of each kind. `before`: the store never gets the request; `after`: it has acted on it.
 KINDS = {
     "drop before": "the connection ends; the request does not reach the store",
-    "refuse before": "an answer `status`; the request does not reach the store",
-    "late": "the request reaches the store `seconds` later, whether or not the client still waits",
+    "refuse before": "a reply with `status`; the request does not reach the store",
+    "late": "the request reaches the store `seconds` later, even if the client no longer waits",
     "drop after": "the store acts; the connection ends before the first byte of its reply",
-    "refuse after": "the store acts; its reply is replaced by an answer `status`",
-    "slow": "the store acts; its reply comes `seconds` later",
+    "refuse after": "the store acts; its reply is replaced by one with `status`",
+    "slow": "the store acts; its reply arrives `seconds` later",
     "cut": "the store acts; the connection ends after half of its reply",
-    "stale": "a look is answered with the first answer that the same look had; the store is not asked",
+    "stale": "a read gets the first reply to the same read; the request does not reach the store",
 }
-UNASKED = frozenset({"drop before", "refuse before", "stale"})
+NOT_FORWARDED = frozenset({"drop before", "refuse before", "stale"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ DOWN = Fault("drop before")  # the fault of every request while nothing reaches 
 class Seen:
     """One request and its outcome: the store's reply, and the reply that the client received.
 
-    `answer` is the store's reply ("" if the request did not reach it), `told` the client's: a reply,
-    "dropped", "half", or "gone" if the client did not wait. `acted`: the store did what was requested.
+    `answer` is the store's reply ("" if the request did not reach it). `received` is what the client got: a
+    reply, "dropped", "half", or "gone" if the client did not wait. `acted`: the store did what was requested.
     """
 
     number: int
@@ -82,7 +82,12 @@ class Seen:
     fault: str
     answer: str
     acted: bool
-    told: str
+    received: str
+
+    @property
+    def told(self) -> str:
+        """Older name of `received`."""
+        return self.received
 
     @property
     def reached(self) -> bool:

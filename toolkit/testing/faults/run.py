@@ -24,7 +24,7 @@ from ringfence.toolkit.testing.faults import verdict
 from ringfence.toolkit.testing.faults.model import KINDS, Fault, Seen
 
 FILE = Path(__file__).parent / "stores.yaml"  # a link to `tests/faults` in a checkout
-_IN_TURN = 2  # number of faults besides a lost reply for each call of a sample
+_FAULTS_PER_CALL = 2  # faults of each call in a sample, besides a lost reply
 POLICY = 'version: 1\nrules: {"*": allow}\ndurable: false\n'
 
 
@@ -32,7 +32,7 @@ class Proxy(Protocol):
     """The proxy between client library and store: HttpProxy or SftpProxy."""
 
     kinds: frozenset[str]  # of the faults that the proxy supports
-    looks: frozenset[str]  # methods that change nothing
+    reads: frozenset[str]  # methods that change nothing
     attributes: frozenset[str]  # methods that change only what a tree does not contain
 
     def arm(self, fault: Fault | None) -> None:
@@ -113,14 +113,14 @@ class Cell:
     every: int = 1
     begin: int = 0
 
-    def runs(self, seen: tuple[Seen, ...], looks: Collection[str]) -> list[Fault]:
+    def runs(self, seen: tuple[Seen, ...], reads: Collection[str]) -> list[Fault]:
         """Return the fault at each selected request, among the requests of the call without a fault."""
         if self.exact:
             fitting = [one for one in seen if self.fault.fits(one.method, one.target)]
             return [self.fault] if len(fitting) >= self.fault.nth else []
         wanted = [one.number for one in seen][self.begin :: self.every]
         if self.turn is not None:
-            wanted = [one.number for one in seen if (one.method in looks) == (self.fault.kind == "stale")]
+            wanted = [one.number for one in seen if (one.method in reads) == (self.fault.kind == "stale")]
             wanted = wanted[self.turn % len(wanted) :][:1] if wanted else []
         return [replace(self.fault, nth=n) for n in wanted]
 
@@ -131,14 +131,14 @@ def sample(table: Table, kinds: Collection[str] = KINDS) -> list[Cell]:
     found = []
     for n, case in enumerate(table.calls):
         lost = [fault for fault in table.faults if str(fault) == "drop after"]
-        turns = [others[(n * _IN_TURN + k) % len(others)] for k in range(_IN_TURN)]
+        turns = [others[(n * _FAULTS_PER_CALL + k) % len(others)] for k in range(_FAULTS_PER_CALL)]
         found += [
             Cell(case, fault, n) for fault in (*lost, *turns) if fault.kind != "stale" or "theirs" in case
         ]
     return found + [cell for cell in table.found if cell.fault.kind in kinds]
 
 
-def chosen(wanted: str | None, kinds: Collection[str] = KINDS) -> list[Cell]:
+def selected_cells(wanted: str | None, kinds: Collection[str] = KINDS) -> list[Cell]:
     """Return the cells of `all`, of a part (`1/8`), or of the sample. ValueError for any other text."""
     table = Table.load()
     if not wanted:
@@ -177,17 +177,17 @@ class Run:
 def check_faults(store: Faulty, folder: Path, cells: Iterable[Cell] | None = None) -> list[Run]:
     """Make the runs of `cells` (default: of the whole table), after each call once without a fault.
 
-    `folder` is for the states.
+    The states are written into the directory `folder`.
     """
     runs: list[Run] = []
     plain: dict[str, Run] = {}
     for cell in Table.load().cells(store.proxy.kinds) if cells is None else cells:
         name = cell.case["name"]
         if name not in plain:
-            plain[name] = _One(store, cell.case, folder).run(None)
+            plain[name] = _CallRuns(store, cell.case, folder).run(None)
             runs.append(plain[name])
-        one = _One(store, cell.case, folder, plain[name].seen)
-        runs += map(one.run, cell.runs(one.plain, store.proxy.looks))
+        one = _CallRuns(store, cell.case, folder, plain[name].seen)
+        runs += map(one.run, cell.runs(one.plain, store.proxy.reads))
     return runs
 
 
@@ -210,7 +210,7 @@ def report(runs: Iterable[Run]) -> str:
 
 
 @dataclass
-class _One:
+class _CallRuns:
     """The runs of one call; `plain` are its requests without a fault."""
 
     store: Faulty
@@ -233,36 +233,36 @@ class _One:
             want = self._expected(verdict.visible(raw.tree()), fault)
             proxy.wait()
             proxy.arm(fault)
-            result = self._act(session, calls)
+            result = self._make_call(session, calls)
             proxy.wait()
             now, seen = verdict.visible(raw.tree()), proxy.seen()
             truth = want.truth(now)
-            attributes = self._is_about_attributes(seen)
+            attributes = self._concerns_attributes(seen)
             call = str(result.data.get("call_id"))
             items = list(session.history.items("op.call = ?", (call,)))
             lenient = attributes or verdict.is_open(items)
             false = list(verdict.of_answer(result, truth, lenient=lenient))
             false += verdict.of_history(items, now, truth, settled=False)
         proxy.arm(None)
-        false += self._restarted(raw, state, call, want, attributes)
+        false += self._errors_after_restart(raw, state, call, want, attributes)
         answer = str(result.error["code"]) if result.error is not None else result.status
         return Run(self.case["name"], fault, answer, truth, tuple(dict.fromkeys(false)), seen)
 
-    def _is_about_attributes(self, seen: tuple[Seen, ...]) -> bool:
-        """Whether the failed request, or all requests after it, set only what a tree does not show."""
+    def _concerns_attributes(self, seen: tuple[Seen, ...]) -> bool:
+        """Whether the failed request, or each change after it, sets only attributes, which a tree has not."""
         proxy, met = self.store.proxy, [one for one in seen if one.fault]
         if any(one.method in proxy.attributes for one in met):
             return True
         left = [one.method for one in self.plain if met and one.number >= met[0].number]
-        changes = set(left) - proxy.looks
+        changes = set(left) - proxy.reads
         return bool(changes) and changes <= proxy.attributes
 
     def _prepare(self, session: Session) -> list[str]:
         """Make the calls before the tested one; returns their ids."""
-        made = [self._sound(session.call(call)) for call in self.case.get("first", ())]
+        made = [self._successful(session.call(call)) for call in self.case.get("first", ())]
         return [str(result.data["call_id"]) for result in made]
 
-    def _sound(self, result: Result) -> Result:
+    def _successful(self, result: Result) -> Result:
         if not result.ok:
             raise AssertionError(f"{self.case['name']}: a call without a fault: {result.to_line()}")
         return result
@@ -271,7 +271,7 @@ class _One:
         """Record the present replies to the call's reads, then change the store as somebody else would."""
         with self.store.open(raw, self._policy, state) as session:
             session.context = replace(session.context, dry_run=True)
-            self._act(session, calls)
+            self._make_call(session, calls)
         for path, what in self.case["theirs"].items():
             raw.put(path, what)
 
@@ -284,14 +284,14 @@ class _One:
         }
         return verdict.Expected(before, after)
 
-    def _act(self, session: Session, calls: list[str]) -> Result:
+    def _make_call(self, session: Session, calls: list[str]) -> Result:
         if "undo" in self.case:
             return session.undo(calls[-1], session=None)
         if "restore" in self.case:
             return session.restore(**self.case["restore"])
         return session.call(self.case["call"])
 
-    def _restarted(
+    def _errors_after_restart(
         self, raw: RawTree, state: Path, call: str, want: verdict.Expected, attributes: bool
     ) -> Iterator[str]:
         """Open a new session, which recovers open intents; it must have every content, and undo the call."""
@@ -306,19 +306,19 @@ class _One:
             faults = len(audit.verify(session.state))
             record = records[-1] if records else None
             yield from verdict.of_audit(record, truth, faults, lenient=attributes)
-            yield from verdict.of_contents(want.before, now, lambda digest: _held(session, digest))
+            yield from verdict.of_contents(want.before, now, lambda digest: _has_content(session, digest))
             states = {item.state for item in items}
             if UNKNOWN in states:
                 return  # the outcome is unknown, and nothing is undone on a guess
             if DONE in states:
-                back = session.undo(call)
-                if not back.ok:
-                    yield f"the call cannot be undone: {back.content.splitlines()[0]}"
+                undone = session.undo(call)
+                if not undone.ok:
+                    yield f"the call cannot be undone: {undone.content.splitlines()[0]}"
             if verdict.visible(raw.tree()) != want.before and (DONE in states or truth != verdict.NOT_DONE):
-                yield "undo does not bring back what was there"
+                yield "the undo does not restore the tree from before the call"
 
 
-def _held(session: Session, digest: str) -> bool:
+def _has_content(session: Session, digest: str) -> bool:
     try:
         session.history.content(digest)
     except CallError:

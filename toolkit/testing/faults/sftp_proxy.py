@@ -1,7 +1,7 @@
-"""Fault proxy for SFTP: an SSH server on loopback that forwards each SFTP packet to a real server, or not.
+"""Fault proxy for SFTP: an SSH server on loopback that forwards SFTP packets to a real server.
 
-The client library and the server are the real ones; only the SSH connection between them ends here, because
-its content cannot be broken from outside. Accepts any login; only for tests.
+Client library and server are the real ones. The SSH connection between them ends here, because a proxy cannot
+break encrypted content. Accepts any login; only for tests.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ REQUESTS = {
     11: "opendir", 12: "readdir", 13: "remove", 14: "mkdir", 15: "rmdir", 16: "realpath", 17: "stat",
     18: "rename", 19: "readlink", 20: "symlink",
 }  # fmt: skip
-_OF_HANDLES = ("close", "read", "write", "fstat", "fsetstat", "readdir")
-_ENDED = (OSError, EOFError, paramiko.SSHException)
+_WITH_HANDLE = ("close", "read", "write", "fstat", "fsetstat", "readdir")
+_DISCONNECTED = (OSError, EOFError, paramiko.SSHException)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class _Request:
     target: str
     fault: Fault | None
 
-    def seen(self, answer: str, acted: bool, told: str) -> Seen:
+    def seen(self, answer: str, acted: bool, received: str) -> Seen:
         kind = self.fault.kind if self.fault is not None else ""
-        return Seen(self.number, self.method, self.target, kind, answer, acted, told)
+        return Seen(self.number, self.method, self.target, kind, answer, acted, received)
 
 
 class SftpProxy:
@@ -49,7 +49,7 @@ class SftpProxy:
     """
 
     kinds = frozenset(KINDS) - {"stale"}
-    looks = frozenset(
+    reads = frozenset(
         {"read", "lstat", "fstat", "opendir", "readdir", "realpath", "stat", "readlink", "close"}
     )  # requests that change nothing
     attributes = frozenset({"setstat", "fsetstat"})  # requests that change no content
@@ -114,8 +114,8 @@ class SftpProxy:
             transport.add_server_key(self.host_key)
             transport.set_subsystem_handler("sftp", _Relay, self)
             self._transports = [*filter(paramiko.Transport.is_active, self._transports), transport]
-            with contextlib.suppress(*_ENDED):
-                transport.start_server(event=threading.Event(), server=_Anybody())  # does not wait
+            with contextlib.suppress(*_DISCONNECTED):
+                transport.start_server(event=threading.Event(), server=_AnyLogin())  # does not wait
 
     def upstream(self) -> Any:
         """Return a connection to the real server."""
@@ -125,14 +125,14 @@ class SftpProxy:
         return client
 
 
-class _Anybody(paramiko.ServerInterface):  # type: ignore[misc]
+class _AnyLogin(paramiko.ServerInterface):  # type: ignore[misc]
     def get_allowed_auths(self, _username: str) -> str:
         return "none,publickey,password"
 
-    def _welcome(self, *_: Any) -> int:
+    def _accept_login(self, *_: Any) -> int:
         return int(paramiko.AUTH_SUCCESSFUL)
 
-    check_auth_none = check_auth_publickey = check_auth_password = _welcome
+    check_auth_none = check_auth_publickey = check_auth_password = _accept_login
 
     def check_channel_request(self, _kind: str, _chanid: int) -> int:
         return int(paramiko.OPEN_SUCCEEDED)
@@ -146,7 +146,7 @@ class _Relay(paramiko.SubsystemHandler):  # type: ignore[misc]
         self._proxy = proxy
         self._client = channel
         self._lock = threading.Lock()
-        self._open: dict[bytes, _Request] = {}
+        self._in_progress: dict[bytes, _Request] = {}
         self._paths: dict[bytes, str] = {}
 
     def start_subsystem(self, *_: Any) -> None:
@@ -155,8 +155,8 @@ class _Relay(paramiko.SubsystemHandler):  # type: ignore[misc]
             self._server.invoke_subsystem("sftp")
             replies = threading.Thread(target=self._replies, daemon=True)
             replies.start()
-            with contextlib.suppress(*_ENDED):
-                while self._request(_packet(self._client)):
+            with contextlib.suppress(*_DISCONNECTED):
+                while self._request(_next_packet(self._client)):
                     pass
             # The server finishes the requests that reached it and replies before its connection is closed.
             self._server.shutdown_write()
@@ -174,16 +174,17 @@ class _Relay(paramiko.SubsystemHandler):  # type: ignore[misc]
         request = _Request(number, method, target, fault)
         kind = fault.kind if fault is not None else ""
         if kind == "drop before":
-            self._hang_up()
+            self._disconnect()
             self._proxy.schedule.end(request.seen("", False, "dropped"))
             return False
         if kind == "refuse before":
-            self._proxy.schedule.end(request.seen("", False, self._tell(_failure(name), f"status {FAILURE}")))
+            received = self._send_reply(_failure(name), f"status {FAILURE}")
+            self._proxy.schedule.end(request.seen("", False, received))
             return True
         if kind == "late" and fault is not None:
             self._proxy.closing.wait(fault.seconds)
         with self._lock:
-            self._open[name] = request
+            self._in_progress[name] = request
         self._server.sendall(_framed(packet))
         return True
 
@@ -194,27 +195,27 @@ class _Relay(paramiko.SubsystemHandler):  # type: ignore[misc]
         if kind == EXTENDED:
             return first.partition(b"@")[0].decode(), _string(rest)[0].decode(errors="replace")
         method = REQUESTS.get(kind, str(kind))
-        if method in _OF_HANDLES:
+        if method in _WITH_HANDLE:
             return method, self._paths.get(first, "")
         return method, first.decode(errors="replace")
 
     # ------------------------------------------------------------------ replies
 
     def _replies(self) -> None:
-        with contextlib.suppress(*_ENDED):
+        with contextlib.suppress(*_DISCONNECTED):
             while True:
-                packet = _packet(self._server)
+                packet = _next_packet(self._server)
                 with self._lock:
-                    request = self._open.pop(packet[1:5], None)
+                    request = self._in_progress.pop(packet[1:5], None)
                 if request is None:  # the reply to INIT, which has no number
-                    self._tell(packet, "")
+                    self._send_reply(packet, "")
                 else:
                     self._reply(packet, request)
         with self._lock:
-            left, self._open = list(self._open.values()), {}
-        for request in left:
+            unanswered, self._in_progress = list(self._in_progress.values()), {}
+        for request in unanswered:
             self._proxy.schedule.end(request.seen("", False, "dropped"))
-        self._hang_up()
+        self._disconnect()
 
     def _reply(self, packet: bytes, request: _Request) -> None:
         answer, acted = _result(packet)
@@ -224,40 +225,40 @@ class _Relay(paramiko.SubsystemHandler):  # type: ignore[misc]
         if kind == "slow" and request.fault is not None:
             self._proxy.closing.wait(request.fault.seconds)
         if kind == "drop after":
-            self._hang_up()
-            told = "dropped"
+            self._disconnect()
+            received = "dropped"
         elif kind == "cut":
             framed = _framed(packet)
             self._send(framed[: len(framed) // 2])
-            self._hang_up()
-            told = "half"
+            self._disconnect()
+            received = "half"
         elif kind == "refuse after":
-            told = self._tell(_failure(packet[1:5]), f"status {FAILURE}")
+            received = self._send_reply(_failure(packet[1:5]), f"status {FAILURE}")
         else:
-            told = self._tell(packet, answer)
-        self._proxy.schedule.end(request.seen(answer, acted, told))
+            received = self._send_reply(packet, answer)
+        self._proxy.schedule.end(request.seen(answer, acted, received))
 
-    def _tell(self, packet: bytes, told: str) -> str:
-        return told if self._send(_framed(packet)) else "gone"
+    def _send_reply(self, packet: bytes, received: str) -> str:
+        return received if self._send(_framed(packet)) else "gone"
 
     def _send(self, data: bytes) -> bool:
         try:
             self._client.sendall(data)
-        except _ENDED:
+        except _DISCONNECTED:
             return False
         return True
 
-    def _hang_up(self) -> None:
+    def _disconnect(self) -> None:
         self._client.get_transport().close()
 
 
-def _packet(channel: Any) -> bytes:
+def _next_packet(channel: Any) -> bytes:
     """Return the next packet without its length. EOFError."""
-    (length,) = struct.unpack(">I", _exactly(channel, 4))
-    return _exactly(channel, length)
+    (length,) = struct.unpack(">I", _receive(channel, 4))
+    return _receive(channel, length)
 
 
-def _exactly(channel: Any, count: int) -> bytes:
+def _receive(channel: Any, count: int) -> bytes:
     found = b""
     while len(found) < count:
         piece = channel.recv(count - len(found))
@@ -278,8 +279,8 @@ def _string(data: bytes) -> tuple[bytes, bytes]:
 
 def _failure(name: bytes) -> bytes:
     """Return the protocol's general failure reply."""
-    said = b"Failure"
-    return bytes([STATUS]) + name + struct.pack(">II", FAILURE, len(said)) + said + struct.pack(">I", 0)
+    text = b"Failure"
+    return bytes([STATUS]) + name + struct.pack(">II", FAILURE, len(text)) + text + struct.pack(">I", 0)
 
 
 def _result(packet: bytes) -> tuple[str, bool]:

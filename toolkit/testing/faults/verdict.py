@@ -19,7 +19,7 @@ from ringfence.toolkit.plan.content import sha256
 Tree = dict[str, Any]
 NOT_DONE, PARTLY, CHANGED = "not done", "partly done", "changed"
 # Errors that report an unknown outcome.
-UNSURE = frozenset({"no_reply", "outcome_unknown"})
+UNKNOWN_OUTCOMES = frozenset({"no_reply", "outcome_unknown"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +41,20 @@ class Expected:
 def of_answer(result: Result, truth: str, *, lenient: bool = False) -> Iterator[str]:
     """Yield errors of the answer, given the content of the store right after it.
 
-    `lenient`: "partly" is right for "done" too, because the failure concerns what a tree does not show, or a
-    part of the call is still open in the history.
+    `lenient`: "partly" is right for "done" too, because the failure concerns what a tree does not contain, or
+    a part of the call is still open in the history.
     """
     code = result.error["code"] if result.error is not None else None
-    if code in UNSURE:
+    if code in UNKNOWN_OUTCOMES:
         return
     claimed = DONE if code is None else PARTLY if code == "partial_failure" else NOT_DONE
     if code == "internal_error":
         yield "the answer is internal_error"
-    elif not _agree(claimed, truth) and not (lenient and (claimed, truth) == (PARTLY, DONE)):
+    elif not _is_consistent(claimed, truth) and not (lenient and (claimed, truth) == (PARTLY, DONE)):
         yield f"the answer says {claimed} ({code or result.status}), the store {truth}"
 
 
-def _agree(claimed: str, truth: str) -> bool:
+def _is_consistent(claimed: str, truth: str) -> bool:
     return claimed in (DONE, PARTLY) if truth == CHANGED else claimed == truth
 
 
@@ -62,11 +62,11 @@ def of_history(items: Iterable[ItemRow], now: Tree, truth: str, *, settled: bool
     """Yield errors of the history; once it is `settled`, no part of a call may be open."""
     found = list(items)
     if not found and truth != NOT_DONE:
-        yield f"the history knows nothing of a call that is {truth}"
+        yield f"the history has no record of a call that is {truth}"
     for item in found:
         if item.state == PENDING and settled:
             yield f"'{item.path}' is still open after the restart"
-        if item.kind in _UNSEEN_KINDS:
+        if item.kind in _INVISIBLE_KINDS:
             continue
         made = _MADE[item.kind](item, now)
         if item.state == DONE and not made:
@@ -86,16 +86,16 @@ def of_audit(
         yield "the audit has no record of the call"
         return
     outcome = str(record.get("outcome"))
-    if outcome in UNSURE or outcome in (UNKNOWN, PENDING):
+    if outcome in UNKNOWN_OUTCOMES or outcome in (UNKNOWN, PENDING):
         return
     claimed = {DONE: DONE, PARTIAL: PARTLY}.get(outcome, NOT_DONE)
-    if not _agree(claimed, truth) and not (lenient and (claimed, truth) == (PARTLY, DONE)):
+    if not _is_consistent(claimed, truth) and not (lenient and (claimed, truth) == (PARTLY, DONE)):
         yield f"the audit says {claimed} ({outcome}), the store {truth}"
 
 
 def visible(found: Tree) -> Tree:
     """Return a tree without Ringfence's own names."""
-    seen = {path: what for path, what in found.items() if not _own(path)}
+    seen = {path: what for path, what in found.items() if not _is_own(path)}
     for path in found.keys() - seen.keys():
         above = path.partition("/.ringfence")[0]
         if above != path and not _is_there(above, seen):
@@ -104,13 +104,13 @@ def visible(found: Tree) -> Tree:
 
 
 def of_temporaries(found: Tree) -> Iterator[str]:
-    """Return the temporary files that remain after recovery."""
+    """Yield an error for each temporary file that remains after recovery."""
     for path in found:
-        if _own(path):
+        if _is_own(path):
             yield f"'{PurePosixPath(path).parent}' has a temporary file that is never removed"
 
 
-def _own(path: str) -> bool:
+def _is_own(path: str) -> bool:
     return any(name.startswith(".ringfence") for name in path.split("/"))
 
 
@@ -119,11 +119,11 @@ def is_open(items: Iterable[ItemRow]) -> bool:
     return any(item.state in (PENDING, UNKNOWN) for item in items)
 
 
-def of_contents(before: Tree, now: Tree, held: Callable[[str], bool]) -> Iterator[str]:
-    """Return the contents that are neither in the store nor in the history (`held` looks a digest up)."""
-    there = {sha256(data) for data in now.values() if isinstance(data, bytes)}
+def of_contents(before: Tree, now: Tree, has_content: Callable[[str], bool]) -> Iterator[str]:
+    """Yield an error for each content that is neither in the store nor, by `has_content`, in the history."""
+    stored = {sha256(data) for data in now.values() if isinstance(data, bytes)}
     for path, data in before.items():
-        if isinstance(data, bytes) and sha256(data) not in there and not held(sha256(data)):
+        if isinstance(data, bytes) and sha256(data) not in stored and not has_content(sha256(data)):
             yield f"LOST: the content of '{path}'"
 
 
@@ -143,4 +143,4 @@ _MADE: dict[str, Callable[[ItemRow, Tree], bool]] = {
     "directory": lambda item, now: _is_there(item.path, now),
     "link": lambda item, now: _is_there(item.path, now),
 }
-_UNSEEN_KINDS = {"mode"}  # a tree has no modes
+_INVISIBLE_KINDS = {"mode"}  # a tree has no modes

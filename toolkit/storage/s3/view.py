@@ -1,0 +1,148 @@
+"""S3, and servers with its protocol, as a read-only tree: listings of exact keys.
+
+Every answer comes from a request made for it. A directory is a prefix of keys, or a marker: an empty object
+`name/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import DIRECTORY, Stat
+from ringfence.toolkit.storage.s3.keys import Rows, left_out_of, level_of
+from ringfence.toolkit.storage.s3.requests import Requests
+
+_PAGES = 10  # pages of keys in a flat listing; a directory with more is listed by itself
+
+
+@dataclass(slots=True)
+class S3Spot:
+    """A key by its path in the workspace, with facts from the listing that contained it (None: unknown)."""
+
+    path: str
+    parent_exists: bool | None = None  # whether its directory has any entry
+    only_entry: bool | None = None  # whether it is the only entry of its directory
+    has_marker: bool = False  # whether its directory has a marker
+    below: Rows | None = None  # everything below it, if a larger listing contained it
+
+
+class S3Folder:
+    """A directory. One flat listing also serves the directories below it, unless it is too long.
+
+    After a scan `left_out` holds the keys in the directory that no path names, relative to it.
+    """
+
+    def __init__(self, store: S3View, spot: S3Spot) -> None:
+        self._store = store
+        self._path = spot.path
+        self._flat = spot.below
+        self.left_out: list[str] = []
+
+    def scan(self) -> list[tuple[str, Stat]]:
+        if self._flat is None:
+            self._flat = self._store.flat(self._path)
+        rows = self._store.level(self._path) if self._flat is None else self._flat
+        self.left_out = left_out_of(rows)
+        return level_of(rows)
+
+    def spot(self, name: str) -> S3Spot:
+        below = None
+        if self._flat is not None:
+            start = name + "/"
+            below = {key[len(start) :]: stat for key, stat in self._flat.items() if key.startswith(start)}
+        return S3Spot(paths.child(self._path, name), below=below)
+
+
+class S3View(Requests):
+    """The keys below `root` (`bucket` or `bucket/prefix`) of an s3fs file system, read-only."""
+
+    fold = False
+
+    def __init__(self, fs: Any, root: str) -> None:
+        super().__init__(fs, root)
+        self._large_directories: set[str] = set()
+
+    def close(self) -> None:
+        """Do nothing: the client belongs to the file system."""
+
+    def resolve(self, names: tuple[str, ...], *, follow: bool) -> S3Spot:
+        path = paths.lexical(names)
+        self._key(path)
+        return S3Spot(path)
+
+    def is_link(self, names: tuple[str, ...]) -> bool:
+        return False
+
+    def release(self, spot: S3Spot) -> None:
+        """Do nothing: no handle is open."""
+
+    def stat(self, spot: S3Spot) -> Stat | None:
+        """Return the stat from a listing of the parent directory, which also fills the fields of the spot."""
+        path = spot.path
+        if path == paths.ROOT:
+            return Stat(DIRECTORY, 0)
+        parent, name = paths.parent(path), path.rpartition("/")[2]
+        if parent not in self._large_directories:
+            rows, more = self._page(parent, "", level=True)
+            found = dict(level_of(rows))
+            if not more or name in found or any(other > name + "0" for other in found):
+                spot.parent_exists = bool(rows) or parent == paths.ROOT
+                spot.only_entry = not (set(found) - {name}) and not more
+                spot.has_marker = "" in rows
+                return self._confirmed(path, found.get(name))
+            self._large_directories.add(parent)  # only saves a listing next time; no answer comes from it
+        spot.parent_exists, spot.only_entry = True, False
+        return self._exact(path)
+
+    @contextmanager
+    def folder(self, spot: S3Spot) -> Iterator[S3Folder]:
+        yield S3Folder(self, spot)
+
+    def flat(self, path: str) -> Rows | None:
+        """Return all keys below a directory, or None when there are too many for a single directory."""
+        rows: Rows = {}
+        after = ""
+        for _ in range(_PAGES):
+            found, after = self._page(path, "", start=after)
+            rows |= found
+            if not after:
+                return rows
+        return None
+
+    def level(self, path: str) -> Rows:
+        """Return the keys directly in a directory, and the names of its directories, each with a slash."""
+        found, more = self._page(path, "", level=True)
+        while more:
+            rows, more = self._page(path, "", start=more, level=True)
+            found |= rows
+        return found
+
+    def rights(self, spot: S3Spot, stat: Stat) -> tuple[bool, bool]:
+        return True, True
+
+    def changeable(self, spot: S3Spot, *, leaves: bool) -> bool:
+        return True  # only an attempt shows it
+
+    def missing(self, spot: S3Spot) -> tuple[str, ...]:
+        """Return the parent directories without any key. CallError `not_a_directory` for a file there."""
+        if spot.parent_exists or paths.parent(spot.path) == paths.ROOT:
+            return ()
+        absent: list[str] = []
+        path = paths.parent(spot.path)
+        while path != paths.ROOT:
+            found = self.stat(S3Spot(path))
+            if found is not None and found.kind != DIRECTORY:
+                raise CallError("not_a_directory", f"'{path}' is not a directory", where=path)
+            if found is not None:
+                break
+            absent.append(path)
+            path = paths.parent(path)
+        return tuple(reversed(absent))
+
+    def check(self, spot: S3Spot) -> None:
+        """Do nothing: a key stays the same key."""
