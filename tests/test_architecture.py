@@ -531,7 +531,7 @@ MAY_CHANGE = {
     "toolkit.sandbox.resolving": "has no tree: a field of a Spec has that name",
 }
 # The kinds of tree, which have all of these methods.
-KINDS = words("Local Store S3 Azure Sftp Joined")
+KINDS = words("Local Store S3 Azure Sftp TaskMount")
 MAY_NAME_A_KIND = {
     "toolkit.storage.local.fsspec_adapter": "changes its own directory",
     "toolkit.storage.local.fsspec_copies": "the same",

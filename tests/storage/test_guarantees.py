@@ -20,7 +20,7 @@ from ringfence.toolkit.plan.changes import FILE, Delete, Entry, Move, Stat, Writ
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.backend import BACKENDS, at
 from ringfence.toolkit.storage.fsspec_store.view import CHUNK
-from ringfence.toolkit.storage.guarantees import MAX_FILE, unkept
+from ringfence.toolkit.storage.guarantees import MAX_FILE, unrestorable
 from tests.services.servers import BUCKET, moto, s3_file_system
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
@@ -76,7 +76,7 @@ def call(session: Session, tool: str, **arguments: Any) -> Result:
 
 
 def keeps(session: Session) -> bool:
-    return session.workspace.backend.traits.catches
+    return session.workspace.backend.traits.quarantines
 
 
 def content(session: Session, path: str) -> str | None:
@@ -210,9 +210,9 @@ def test_each_kind_of_store_asks_above_what_it_can_keep(kind: str) -> None:
     over = Move("a", "b", small, large)
     anew = Write("c", b"", None, large)
     in_tasks = Delete("@tasks/1", large)
-    kept = BACKENDS[kind].catches
-    assert unkept((tree, over, anew), BACKENDS[kind]) == (() if kept else ("d/l", "b", "c"))
-    assert unkept((in_tasks,), BACKENDS[kind]) == ("@tasks/1",)
+    kept = BACKENDS[kind].quarantines
+    assert unrestorable((tree, over, anew), BACKENDS[kind]) == (() if kept else ("d/l", "b", "c"))
+    assert unrestorable((in_tasks,), BACKENDS[kind]) == ("@tasks/1",)
 
 
 def test_what_is_read_piece_by_piece_is_the_content(session: Session) -> None:

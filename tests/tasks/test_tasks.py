@@ -517,7 +517,7 @@ import os, sys, random
 from ringfence.policy import Policy
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.local.backend import Local
-from ringfence.toolkit.storage.task_mount import Joined
+from ringfence.toolkit.storage.task_mount import TaskMount
 root, state, store, at, permanent = sys.argv[1:]
 left = [int(at)]
 def dying(act):

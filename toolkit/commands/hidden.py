@@ -46,7 +46,7 @@ def surroundings(
     """
     walked = _Walk(workspace, within, opens_below, through, check)
     with at(workspace.backend, paths.ROOT) as spot:
-        for _ in walk(workspace.backend, spot, paths.ROOT, walked.choose, missed=walked.missed):
+        for _ in walk(workspace.backend, spot, paths.ROOT, walked.choose, on_error=walked.missed):
             pass
     hidden = walked.outermost()
     direct = [place for place, alone in walked.direct.items() if alone]

@@ -65,7 +65,7 @@ def apply(  # noqa: PLR0913  one operation's parts, named by the caller
                         maker.release()
                         if plan.atomic and outcome.failures and outcome.error is None:
                             missed = outcome.failures[0]
-                            outcome.error = CallError(missed.code, missed.why, where=missed.path)
+                            outcome.error = missed.error()
                     maker.set_restored_metadata(outcome)
             backend = workspace.backend
             outcome.resolved.extend(getattr(backend, "take_resolved", tuple)())
@@ -95,7 +95,7 @@ def _check_modes(changes: Iterable[Change], workspace: Workspace) -> None:
 def _synced(changes: Iterable[Change], backend: WritableTree) -> AbstractContextManager[None]:
     """Return a context that makes very many new files durable together; the history has their content."""
     new = sum(isinstance(change, Write) and change.stat is None for change in changes)
-    return backend.together() if new >= _VERY_MANY else nullcontext()
+    return backend.sync_once() if new >= _VERY_MANY else nullcontext()
 
 
 def _begin(  # noqa: PLR0913  what `apply` got, to begin with

@@ -37,7 +37,7 @@ from ringfence.toolkit.plan.metadata import NotKept
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.storage.ambiguous_outcome import AMBIGUOUS
-from ringfence.toolkit.storage.backend import Missed, Spot, at, spot_at
+from ringfence.toolkit.storage.backend import FailedEntry, Spot, at, spot_at
 from ringfence.toolkit.workspace.workspace import Workspace
 
 _SIDE_BY_SIDE = 8
@@ -51,7 +51,7 @@ def _note_failure(change: Change, numbers: range, error: CallError, outcome: Out
     outcome.unsure.update(numbers if error.code in AMBIGUOUS else ())
     for n in numbers:
         outcome.states.setdefault(n, _STATES.get(error.code, ABORTED))
-    outcome.failures.append(Missed(path_of(change), error.message, error.code))
+    outcome.failures.append(FailedEntry(path_of(change), error.message, error.code))
     outcome.raised[path_of(change)] = error
     if "caught" in error.data:
         outcome.left.append((path_of(change), error.data["caught"]))
@@ -223,7 +223,7 @@ class ChangeMaker:
                 _note(outcome, change.path, self._backend.set_metadata(spot, mode, change.metadata))
             except CallError as error:
                 # Somebody else has moved it away meanwhile; the change itself was made.
-                outcome.failures.append(Missed(change.path, error.message, error.code))
+                outcome.failures.append(FailedEntry(change.path, error.message, error.code))
             self.release()
 
     def _make_one(self, change: Write | Move | MakeDirectory | MakeLink | SetMode, outcome: Outcome) -> None:
@@ -354,7 +354,7 @@ class ChangeMaker:
         for step in remove(spot, change, self.intent.name(change)):
             if not self._backend.traits.rename:
                 self._check_lock()
-            if isinstance(step, Missed):
+            if isinstance(step, FailedEntry):
                 outcome.miss(at[step.path], step)
             else:
                 outcome.states[at[step]] = DONE

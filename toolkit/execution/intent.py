@@ -34,7 +34,7 @@ from ringfence.toolkit.plan.metadata import Metadata, packed
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.protected_paths import QUARANTINED_PREFIX
 from ringfence.toolkit.storage.backend import Spot, Tree, at
-from ringfence.toolkit.storage.guarantees import MAX_FILE, in_pieces, is_kept
+from ringfence.toolkit.storage.guarantees import MAX_FILE, is_restorable, is_streamed
 
 _MANY = 64  # from this many files on, a deleted tree stays in the quarantine as it is
 
@@ -179,7 +179,7 @@ class Intent:
 
     def stays(self, change: Delete) -> bool:
         """Whether a deleted entry stays in the quarantine as it is, at the cost of one rename."""
-        if not in_pieces(change.path, self._backend.traits):
+        if not is_streamed(change.path, self._backend.traits):
             return False
         files = [entry.stat for entry in (Entry(change.path, change.stat), *change.entries)]
         size = sum(stat.size or 0 for stat in files if stat.kind == FILE)
@@ -192,7 +192,7 @@ class Intent:
 
         None for a file too large to store, to whose loss a person has agreed.
         """
-        if not is_kept(entry.path, entry.stat, self._backend.traits):
+        if not is_restorable(entry.path, entry.stat, self._backend.traits):
             return None
         if not stays:
             return self._read(entry.path, entry.stat)
@@ -211,15 +211,15 @@ class Intent:
                         self._stream(entry.path, entry.stat)
             elif isinstance(change, Move) and change.stat.kind == FILE:
                 # Small files on a disk are read fast enough within the transaction.
-                small = (change.stat.size or 0) <= LARGE and in_pieces(change.source, self._backend.traits)
+                small = (change.stat.size or 0) <= LARGE and is_streamed(change.source, self._backend.traits)
                 if not small:
                     self._content(change.source, change.stat)
 
     def _content(self, path: str, judged: Stat) -> bytes | StreamedContent | None:
         """Return a file's content, as a stream if it is large; None if it is too large to store."""
-        if not is_kept(path, judged, self._backend.traits):
+        if not is_restorable(path, judged, self._backend.traits):
             return None
-        if in_pieces(path, self._backend.traits) and (judged.size or 0) > LARGE:
+        if is_streamed(path, self._backend.traits) and (judged.size or 0) > LARGE:
             return self._stream(path, judged)
         return self._read(path, judged)
 

@@ -8,7 +8,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.records import ABORTED, DONE, PENDING, UNKNOWN, UNSEEN
 from ringfence.toolkit.plan.metadata import NotKept
 from ringfence.toolkit.storage.ambiguous_outcome import AMBIGUOUS, NO_REPLY, OUTCOME_UNKNOWN
-from ringfence.toolkit.storage.backend import Missed
+from ringfence.toolkit.storage.backend import FailedEntry
 
 # The state of an item that failed with one of these codes; with any other code it was not done.
 _STATES = {NO_REPLY: PENDING, OUTCOME_UNKNOWN: UNKNOWN}
@@ -24,7 +24,7 @@ class Outcome:
 
     op: int
     states: dict[int, str] = field(default_factory=dict)
-    failures: list[Missed] = field(default_factory=list)
+    failures: list[FailedEntry] = field(default_factory=list)
     seen: dict[str, str] = field(default_factory=dict)
     error: CallError | None = None
     seconds: dict[str, float] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Outcome:
         """The items' states; a rolled-back item counts as not done."""
         return self.states | dict.fromkeys(self.undone, ABORTED)
 
-    def miss(self, n: int, missed: Missed) -> None:
+    def miss(self, n: int, missed: FailedEntry) -> None:
         """Record that an item failed. If it may have been done all the same, its path becomes unknown."""
         self.failures.append(missed)
         self.unsure.update({n} if missed.code in AMBIGUOUS else ())

@@ -11,7 +11,7 @@ from ringfence.toolkit.execution.recovery_states import PathState
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Delete, Entry, Move, Stat
 from ringfence.toolkit.plan.content import hashed, sha256
 from ringfence.toolkit.plan.metadata import Metadata
-from ringfence.toolkit.storage.backend import Missed, Spot, WritableTree, at
+from ringfence.toolkit.storage.backend import FailedEntry, Spot, WritableTree, at
 from ringfence.toolkit.storage.guarantees import MAX_FILE
 from ringfence.toolkit.storage.tree_walk import walk
 
@@ -89,7 +89,7 @@ class RecoveryFiles:
             path, lambda spot: list(self._backend.remove(spot, Delete(path, stat, entries), temporary))
         )
         self._now.pop(listed, None)
-        return not any(isinstance(step, Missed) for step in steps)
+        return not any(isinstance(step, FailedEntry) for step in steps)
 
     def move(self, source: str, destination: str) -> None:
         """Move an entry. Raises CallError as the backend does."""
@@ -122,7 +122,7 @@ class RecoveryFiles:
         return PathState(stat.kind, digest, stat.target if stat.kind == LINK else None)
 
     def _digest(self, spot: Spot) -> str:
-        if self._backend.traits.catches:
+        if self._backend.traits.quarantines:
             return hashed(self._backend.chunks(spot))[0]
         try:
             return sha256(self._backend.read(spot, MAX_FILE))

@@ -14,7 +14,7 @@ from ringfence.toolkit.history.records import ABORTED, DONE, PENDING, UNKNOWN, I
 from ringfence.toolkit.history.store import History
 from ringfence.toolkit.paths import is_below
 from ringfence.toolkit.storage.ambiguous_outcome import NO_REPLY, no_reply
-from ringfence.toolkit.storage.backend import Missed, traits_at
+from ringfence.toolkit.storage.backend import FailedEntry, traits_at
 from ringfence.toolkit.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _report_open(outcome: Outcome) -> None:
     """Report failed items of unknown state as open: they may be done in part."""
     unsure = ("io_error", "directory_not_empty")
     outcome.failures[:] = [
-        Missed(one.path, no_reply(one.path).message, NO_REPLY) if one.code in unsure else one
+        FailedEntry(one.path, no_reply(one.path).message, NO_REPLY) if one.code in unsure else one
         for one in outcome.failures
     ]
     if outcome.error is not None and outcome.error.code in unsure:
@@ -87,5 +87,5 @@ def _report_nothing_done(outcome: Outcome) -> None:
     for n, missed in enumerate(outcome.failures):
         cause = first(outcome.raised.get(missed.path))
         if cause is not None:
-            outcome.failures[n] = Missed(missed.path, cause.message, cause.code)
+            outcome.failures[n] = FailedEntry(missed.path, cause.message, cause.code)
     outcome.error = first(outcome.error) or outcome.error

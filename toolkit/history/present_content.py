@@ -35,6 +35,6 @@ def _digest(tree: Tree, path: str, sizes: set[int]) -> str | None:
         stat = tree.stat(spot)
         if stat is None or stat.kind != FILE or stat.size not in sizes:
             return None
-        if tree.traits.catches:
+        if tree.traits.quarantines:
             return hashed(tree.chunks(spot, stat))[0]
         return sha256(tree.read(spot, None, stat))

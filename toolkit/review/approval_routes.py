@@ -27,7 +27,7 @@ from ringfence.toolkit.review.context import PageContext, form, to
 from ringfence.toolkit.session.amend import amend, amended
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.backend import at
-from ringfence.toolkit.storage.guarantees import is_kept
+from ringfence.toolkit.storage.guarantees import is_restorable
 from ringfence.toolkit.text import rfc3339
 
 MOST = 200  # approvals on one page
@@ -147,7 +147,7 @@ def _is_kept(session: Session, path: str) -> bool:
             stat = backend.stat(spot)
     except CallError:
         return True  # an unreachable path is not removed
-    return stat is None or is_kept(path, stat, backend.traits)
+    return stat is None or is_restorable(path, stat, backend.traits)
 
 
 def _answer(what: str, fields: dict[str, str], by: str) -> Answer:

@@ -28,8 +28,8 @@ from ringfence.toolkit.session import resolve as resolving
 from ringfence.toolkit.session import responses as answers
 from ringfence.toolkit.session.attempt import Attempt, stricter
 from ringfence.toolkit.session.validation import arguments
-from ringfence.toolkit.storage.backend import only_read, traits_at
-from ringfence.toolkit.storage.guarantees import unkept
+from ringfence.toolkit.storage.backend import read_only_store, traits_at
+from ringfence.toolkit.storage.guarantees import unrestorable
 from ringfence.toolkit.text import escape, plural
 from ringfence.toolkit.tools import TOOLS, Tool
 from ringfence.toolkit.undo.overlay import Overlay
@@ -169,7 +169,7 @@ def _check_writable(attempt: Attempt) -> None:
     """Refuse (`read_only_store`) a change in a read-only store before it is planned."""
     for need in attempt.needs:
         if need.action != "read" and traits_at(attempt.context.workspace.backend, need.path).read_only:
-            raise only_read(need.path)
+            raise read_only_store(need.path)
 
 
 def _check(attempt: Attempt, plan: Plan) -> None:
@@ -276,7 +276,7 @@ def _limit(attempt: Attempt) -> None:
 
 def _ask_about_loss(attempt: Attempt, plan: Plan) -> None:
     """Ask a person about an unrecoverable change, even if a rule allows it."""
-    attempt.lost = unkept(plan.changes, attempt.context.workspace.backend.traits)
+    attempt.lost = unrestorable(plan.changes, attempt.context.workspace.backend.traits)
     if attempt.lost and attempt.decided.effect == Effect.ALLOW:
         attempt.decision = replace(
             attempt.decided,

@@ -1,11 +1,11 @@
 """Storage protocol: the methods of every backend, and the table of guarantees for each kind of store.
 
-`BACKENDS` is that table; a store without a row gets the conservative one.
+`BACKENDS` is that table; a store without a row gets `CONSERVATIVE`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -25,13 +25,13 @@ class Traits:
 
     `links`, `directories`, `rename`, `modes`: the store has symbolic links, real directories, an atomic
     rename and file modes. `durable`: a finished change survives a power cut. `race_free`: a path swapped by
-    another process during a call cannot redirect it. `catches`: deletions go to the quarantine first.
+    another process during a call cannot redirect it. `quarantines`: deletions go through the quarantine.
 
     `exclusive_create`: creating never overwrites a name that was taken meanwhile. `conditional`,
     `conditional_delete`, `conditional_move`: the store itself refuses to replace, delete or move anything but
     the judged version; without them the version is checked right before the change, and the record says so.
 
-    `keeps`: the store has everything that it accepted without an error; otherwise every change is read back.
+    `reliable`: the store has all that it accepted without an error; otherwise every change is read back.
     `read_only`: nothing in the store can be changed.
     """
 
@@ -42,11 +42,11 @@ class Traits:
     modes: bool = False
     durable: bool = False
     race_free: bool = False
-    catches: bool = False
+    quarantines: bool = False
     conditional: bool = False
     conditional_delete: bool = False
     conditional_move: bool = False
-    keeps: bool = False
+    reliable: bool = False
     read_only: bool = False
 
 
@@ -59,11 +59,11 @@ BACKENDS: dict[str, Traits] = {
         modes=True,
         durable=True,
         race_free=True,
-        catches=True,
+        quarantines=True,
         conditional=True,
         conditional_delete=True,
         conditional_move=True,
-        keeps=True,
+        reliable=True,
     ),
     "abfs": Traits(
         exclusive_create=True,
@@ -71,9 +71,9 @@ BACKENDS: dict[str, Traits] = {
         conditional=True,
         conditional_delete=True,
         conditional_move=True,
-        keeps=True,
+        reliable=True,
     ),
-    "memory": Traits(directories=True, exclusive_create=True, keeps=True),
+    "memory": Traits(directories=True, exclusive_create=True, reliable=True),
     "s3": Traits(
         directories=True,
         exclusive_create=True,
@@ -81,7 +81,7 @@ BACKENDS: dict[str, Traits] = {
         conditional=True,
         conditional_delete=True,
         conditional_move=True,
-        keeps=True,
+        reliable=True,
     ),
     "sftp": Traits(
         links=True,
@@ -90,7 +90,7 @@ BACKENDS: dict[str, Traits] = {
         exclusive_create=True,
         modes=True,
         conditional_delete=True,
-        keeps=True,
+        reliable=True,
     ),
 }
 CONSERVATIVE = Traits()
@@ -115,12 +115,16 @@ class Folder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Missed:
-    """One entry of a tree that could not be removed, with the reason and the code of the error."""
+class FailedEntry:
+    """One entry that could not be changed, with the message and the code of the error."""
 
     path: str
     why: str
     code: str = "io_error"
+
+    def error(self) -> CallError:
+        """Return the error about this entry."""
+        return CallError(self.code, self.why, where=self.path)
 
 
 class Tree(Protocol):
@@ -147,7 +151,7 @@ class Tree(Protocol):
     def place(self) -> StoragePlace:
         """The identity of this tree among all trees; the state kept for the tree is found by it."""
 
-    def is_there(self) -> bool:
+    def is_current(self) -> bool:
         """Whether the root is still the directory that was opened; always true for a remote store."""
 
     def resolve(self, names: tuple[str, ...], *, follow: bool) -> Spot:
@@ -175,7 +179,7 @@ class Tree(Protocol):
     def chunks(self, spot: Any, known: Stat | None = None) -> Iterator[bytes]:
         """Yield the content of a file in pieces, where the backend can read it so.
 
-        CallError `path_changed` for another version than `known`, but only where `traits.catches`.
+        CallError `path_changed` for another version than `known`, but only where `traits.quarantines`.
         """
 
     def metadata(self, spot: Any, stat: Stat, *, copied: bool = False) -> Metadata | None:
@@ -205,10 +209,10 @@ class Tree(Protocol):
         """Raise CallError `path_changed` for a spot that is no longer where it was judged."""
 
     def release(self, spot: Any) -> None:
-        """Free what the spot holds open. A second call does nothing."""
+        """Close the handles of the spot. A second call does nothing."""
 
     def close(self) -> None:
-        """Free what the tree holds open; no other method may be called afterwards."""
+        """Close the handles of the tree; no other method may be called afterwards."""
 
 
 class WritableTree(Tree, Protocol):
@@ -250,21 +254,21 @@ class WritableTree(Tree, Protocol):
         of the old file stays, except for the fields in `metadata`.
         """
 
-    def remove(self, spot: Any, change: Delete, temporary: str) -> Iterator[str | Missed]:
+    def remove(self, spot: Any, change: Delete, temporary: str) -> Iterator[str | FailedEntry]:
         """Delete exactly the listed entries for good.
 
         Yields the path of each removed entry, and a Missed for each entry that stays.
         """
 
-    def quarantine(self, spot: Any, change: Delete, name: str) -> Iterator[str | Missed]:
+    def quarantine(self, spot: Any, change: Delete, name: str) -> Iterator[str | FailedEntry]:
         """Rename the entry to `name` in the quarantine, and yield as `remove` does.
 
         An entry that differs from the judged version is put back. `quarantine` and `discard` work only where
-        `traits.catches`.
+        `traits.quarantines`.
         """
 
     def discard(self, name: str) -> None:
-        """Delete for good what is in the quarantine under `name`, or what is left of it."""
+        """Delete the quarantined entry `name` for good, or the remains of it."""
 
     def quarantine_beside(self, state: str, *, make: bool = True) -> None:
         """Use the directory `state` of this machine as the quarantine, where a single rename reaches it.
@@ -293,7 +297,10 @@ class WritableTree(Tree, Protocol):
         """Create a symbolic link with this text. CallError `already_exists`."""
 
     def set_metadata(self, spot: Any, mode: int | None, metadata: Metadata | None) -> NotKept:
-        """Set mode and metadata of a directory or link that was made again; a directory is filled before."""
+        """Set mode and metadata of a link that was created again, or of a directory after its entries were.
+
+        Returns the fields that were not kept.
+        """
 
     def set_mode(self, spot: Any, stat: Stat, mode: int) -> None:
         """Set the mode of the regular file `stat`, and nothing else. Only where `traits.modes`."""
@@ -301,17 +308,17 @@ class WritableTree(Tree, Protocol):
     def sweep(self, spot: Any, temporary: str) -> None:
         """Remove the temporary file that a process left beside `spot` when it died, if there is one."""
 
-    def together(self) -> AbstractContextManager[None]:
-        """Return a context manager.
+    def sync_once(self) -> AbstractContextManager[None]:
+        """Return a context manager that makes the changes of its block durable all at once at its end.
 
-        Changes inside are made durable all at once at its end, where possible.
+        In a store that cannot do so, each change is made durable by itself.
         """
 
 
 def spot_at(backend: Tree, path: str) -> Spot:
     """Resolve again a canonical path that was judged or recorded; the caller releases the spot.
 
-    Everything that returns to a path later uses this function. CallError `path_changed` where the path leads
+    All code that uses a path again later calls this function. CallError `path_changed` for a path that leads
     elsewhere now, through a link for instance, or `permission_denied`.
     """
     try:
@@ -336,6 +343,13 @@ def at(backend: Tree, path: str) -> Iterator[Spot]:
         backend.release(spot)
 
 
+def complete(steps: Iterable[str | FailedEntry]) -> None:
+    """Make all steps of a deletion. CallError for the first entry that is not removed."""
+    for step in steps:
+        if isinstance(step, FailedEntry):
+            raise step.error()
+
+
 def no_modes(path: str) -> CallError:
     """Return the error `io_error` for a change of mode in a store that has none."""
     return CallError("io_error", f"This store has no file modes, so that of '{path}' is not set", where=path)
@@ -353,7 +367,7 @@ def traits_at(backend: Tree, path: str) -> Traits:
     return found
 
 
-def only_read(path: str) -> CallError:
+def read_only_store(path: str) -> CallError:
     """Return the error for a change in a read-only store."""
     return CallError("read_only_store", "Nothing in this store can be changed", where=path)
 

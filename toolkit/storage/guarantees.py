@@ -11,41 +11,43 @@ from ringfence.toolkit.plan.changes import FILE, Change, Delete, Entry, Move, Se
 from ringfence.toolkit.protected_paths import TASKS
 from ringfence.toolkit.storage.backend import Traits
 
-MAX_FILE = 64 << 20  # the most bytes that are read at once
+MAX_FILE = 64 << 20  # bytes that are read at once, at most
 
 
-def is_kept(path: str, stat: Stat, traits: Traits) -> bool:
-    """Whether a removed file can be kept: of any size where there is a quarantine, else up to a bound."""
-    return in_pieces(path, traits) or stat.kind != FILE or (stat.size or 0) <= MAX_FILE
+def is_restorable(path: str, stat: Stat, traits: Traits) -> bool:
+    """Whether a removed file can be restored: of any size with a quarantine, else up to MAX_FILE bytes."""
+    return is_streamed(path, traits) or stat.kind != FILE or (stat.size or 0) <= MAX_FILE
 
 
-def in_pieces(path: str, traits: Traits) -> bool:
-    """Whether a file is read and kept in pieces, whatever its size."""
-    return traits.catches and path.partition("/")[0] != TASKS
+def is_streamed(path: str, traits: Traits) -> bool:
+    """Whether a file of any size is read and stored in pieces."""
+    return traits.quarantines and path.partition("/")[0] != TASKS
 
 
-def unkept(changes: tuple[Change, ...], traits: Traits) -> tuple[str, ...]:
-    """Return the files that these changes would remove for good."""
-    return tuple(entry.path for entry in _going(changes) if not is_kept(entry.path, entry.stat, traits))
+def unrestorable(changes: tuple[Change, ...], traits: Traits) -> tuple[str, ...]:
+    """Return the paths of the files that these changes would remove for good."""
+    return tuple(
+        entry.path for entry in _removed_entries(changes) if not is_restorable(entry.path, entry.stat, traits)
+    )
 
 
 def unconditional(changes: tuple[Change, ...], traits_at: Callable[[str], Traits]) -> tuple[str, ...]:
     """Return the kinds of change (create, replace, delete, move) that the store makes without a condition.
 
-    The judged version is compared right before; a change by somebody else after that is not noticed.
+    The judged version is compared right before such a change; a later change by somebody else is overwritten.
     """
-    kinds = (_kind(change) for change in changes if not _promised(change, traits_at(path_of(change))))
+    kinds = (_kind(change) for change in changes if not _is_conditional(change, traits_at(path_of(change))))
     return tuple(dict.fromkeys(kinds))
 
 
-def _promised(change: Change, traits: Traits) -> bool:
-    promised = {
+def _is_conditional(change: Change, traits: Traits) -> bool:
+    conditions = {
         "create": traits.exclusive_create,
         "replace": traits.conditional,
         "delete": traits.conditional_delete,
         "move": traits.conditional_move,
     }
-    return promised[_kind(change)]
+    return conditions[_kind(change)]
 
 
 def _kind(change: Change) -> str:
@@ -61,7 +63,7 @@ def _kind(change: Change) -> str:
     return "create"
 
 
-def _going(changes: tuple[Change, ...]) -> Iterator[Entry]:
+def _removed_entries(changes: tuple[Change, ...]) -> Iterator[Entry]:
     for change in changes:
         if isinstance(change, Delete):
             yield Entry(change.path, change.stat)

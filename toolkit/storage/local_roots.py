@@ -13,8 +13,8 @@ from typing import Any
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import shown
 
-# Protocols of classes that are this machine's disk, or that open whatever their paths name.
-_REACHING = {"file", "local", "asynclocal", "ringfence", "generic", "dask"}
+# Protocols of classes that are the local disk, or that open any URL in a path.
+_LOCAL_PROTOCOLS = {"file", "local", "asynclocal", "ringfence", "generic", "dask"}
 _HINT = "give the directory by its path or as file:///path, without a chain or a wrapper"
 
 
@@ -39,7 +39,7 @@ def local_path(root: str, fs: Any = None, options: dict[str, Any] | None = None)
 
 def refuse_local(fs: Any) -> None:
     """Raise CallError `not_confined` for a file system that is, or delegates to, the local disk."""
-    if any(_reaches(type(inner)) for inner in _within(fs, set())):
+    if any(_reaches_disk(type(inner)) for inner in _delegates_of(fs, set())):
         raise _refused(type(fs))
 
 
@@ -53,26 +53,26 @@ def _path_of_url(url: str, options: dict[str, Any]) -> str | None:
     try:
         kind = ConfinedFileSystem if protocol == "ringfence" else fsspec.get_filesystem_class(protocol)
     except Exception:  # noqa: BLE001  opening the store reports an unknown or missing protocol
-        return None  # one that is not known or not installed: whoever opens the store says so
+        return None  # unknown or not installed, which opening the store reports
     if kind is ConfinedFileSystem:
         return _path_of_confined(url, options)
     if kind is not LocalFileSystem:
-        if _reaches(kind):
+        if _reaches_disk(kind):
             raise _refused(kind)
         return None
     if not rest:
         raise CallError(
             "path_invalid", f"The root {shown(url)} names no directory", hint="write file:///path"
         )
-    # The class knows no other scheme than its own two, and aliases of it are no different.
+    # An alias of the class has another scheme, which the class itself does not remove.
     return str(LocalFileSystem._strip_protocol(f"file://{rest}"))  # noqa: SLF001  fsspec's own way to a path
 
 
 def _path_of_confined(url: str, options: dict[str, Any]) -> str:
     from ringfence.toolkit.storage.local.fsspec_adapter import ConfinedFileSystem
 
-    named: dict[str, Any] = {"root": ".", **ConfinedFileSystem._get_kwargs_from_urls(url), **options}  # noqa: SLF001  fsspec's own reading of a URL
-    base, inner = str(named["root"]), ConfinedFileSystem._strip_protocol(url)  # noqa: SLF001  fsspec's own way to a path
+    arguments: dict[str, Any] = {"root": ".", **ConfinedFileSystem._get_kwargs_from_urls(url), **options}  # noqa: SLF001  fsspec's own reading of a URL
+    base, inner = str(arguments["root"]), ConfinedFileSystem._strip_protocol(url)  # noqa: SLF001  fsspec's own way to a path
     if not inner or not os.path.isdir(base):
         return base
     fs = ConfinedFileSystem(base)
@@ -101,22 +101,23 @@ def _path_on(fs: Any, root: str) -> str | None:
     return inner
 
 
-def _within(fs: Any, seen: set[int]) -> Iterator[Any]:
-    """Yield a file system and all that it delegates to; the file of an archive is not among them."""
+def _delegates_of(fs: Any, seen: set[int]) -> Iterator[Any]:
+    """Yield a file system and all that it delegates to, but not the file of an archive."""
     if id(fs) in seen:
         return
     seen.add(id(fs))
     yield fs
     try:
-        # Not `vars`: a cache answers that with the attributes of what it caches.
-        held = list(object.__getattribute__(fs, "__dict__").values())
+        # Not `vars`, because a caching file system returns the attributes of the cached one.
+        attributes = list(object.__getattribute__(fs, "__dict__").values())
     except AttributeError:
-        held = [getattr(fs, name, None) for name in ("base_fs", "handler", "fs")]  # pyarrow's have none
-    for value in held:
+        # A file system of pyarrow has no `__dict__`.
+        attributes = [getattr(fs, name, None) for name in ("base_fs", "handler", "fs")]
+    for value in attributes:
         values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
-        for one in values:
-            if _is_file_system(type(one)):
-                yield from _within(one, seen)
+        for inner in values:
+            if _is_file_system(type(inner)):
+                yield from _delegates_of(inner, seen)
 
 
 def _is_file_system(kind: type) -> bool:
@@ -125,15 +126,14 @@ def _is_file_system(kind: type) -> bool:
     return issubclass(kind, AbstractFileSystem) or kind.__module__ in ("pyarrow._fs", "pyarrow.fs")
 
 
-def _reaches(kind: type) -> bool:
+def _reaches_disk(kind: type) -> bool:
     from fsspec.implementations.local import LocalFileSystem
 
-    named = getattr(kind, "protocol", ())
-    protocols = (
-        {named} if isinstance(named, str) else set(named) if isinstance(named, tuple | list) else set()
-    )
+    declared = getattr(kind, "protocol", ())
+    protocols = (declared,) if isinstance(declared, str) else declared
+    local = isinstance(protocols, tuple | list) and not _LOCAL_PROTOCOLS.isdisjoint(protocols)
     arrow = kind.__module__.startswith("pyarrow") and kind.__name__ == "LocalFileSystem"
-    return arrow or issubclass(kind, LocalFileSystem) or bool(protocols & _REACHING)
+    return arrow or issubclass(kind, LocalFileSystem) or local
 
 
 def _refused(kind: type) -> CallError:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import Entry
 from ringfence.toolkit.storage.ambiguous_outcome import NO_REPLY
-from ringfence.toolkit.storage.backend import Missed
+from ringfence.toolkit.storage.backend import FailedEntry, complete
 
 CopyStep = Callable[[Entry], None]
 
@@ -20,7 +20,7 @@ def move_by_copy(
     entries: Sequence[Entry],
     *,
     copy: CopyStep,
-    remove: Callable[[], Iterable[str | Missed]],
+    remove: Callable[[], Iterable[str | FailedEntry]],
     restore: CopyStep,
     delete_copy: CopyStep,
 ) -> None:
@@ -34,9 +34,7 @@ def move_by_copy(
         for entry in entries:
             copy(entry)
             copied.append(entry)
-        for step in remove():
-            if isinstance(step, Missed):
-                raise CallError(step.code, step.why, where=step.path)
+        complete(remove())
     except CallError as error:
         if error.code == NO_REPLY:
             raise  # the change may still take effect after the restore; recovery resolves it

@@ -1,4 +1,4 @@
-"""Opens stores: the file system of a URL, and the confined tree on it, by the kind of store."""
+"""Opening of stores: the file system of a URL, and the confined tree on it, by the kind of store."""
 
 from __future__ import annotations
 
@@ -10,13 +10,7 @@ from ringfence.toolkit.extras import SCHEMES, install, is_installed
 from ringfence.toolkit.storage.backend import WritableTree
 from ringfence.toolkit.storage.fsspec_store.abilities import kind_of, unwrapped
 from ringfence.toolkit.storage.fsspec_store.backend import Store
-from ringfence.toolkit.storage.fsspec_store.errors import changing as changing
-from ringfence.toolkit.storage.fsspec_store.errors import errors as errors
 from ringfence.toolkit.storage.fsspec_store.options import refused_option, wrong_option
-
-# Also for backends that are built on this one.
-from ringfence.toolkit.storage.fsspec_store.view import StoreSpot as StoreSpot
-from ringfence.toolkit.storage.fsspec_store.view import in_ranges as in_ranges
 from ringfence.toolkit.storage.local_roots import refuse_local
 
 
@@ -25,12 +19,12 @@ def open_store(url: str, options: dict[str, Any]) -> tuple[Any, str]:
 
     CallError `invalid_arguments` for an unknown option, else `io_error`, whatever the library raises.
     """
-    ours = {"use_listings_cache": False, "skip_instance_cache": True}
-    for name in sorted(options.keys() & ours.keys()):
+    fixed = {"use_listings_cache": False, "skip_instance_cache": True}
+    for name in sorted(options.keys() & fixed.keys()):
         raise wrong_option(name, "it is set here, so that every answer comes from the store")
     try:
         try:
-            found = _opened(url, {**ours, **options})
+            found = _opened(url, {**fixed, **options})
         except TypeError as error:
             if "'use_listings_cache'" not in str(error):
                 raise
@@ -41,7 +35,7 @@ def open_store(url: str, options: dict[str, Any]) -> tuple[Any, str]:
     except Exception as error:  # noqa: BLE001  a store's library raises anything; it becomes a CallError
         extra = SCHEMES.get(url.partition("://")[0])
         if isinstance(error, ValueError) and extra and not is_installed(extra):
-            raise _not_installed(install(extra)) from None  # a scheme that the extra makes known
+            raise _not_installed(install(extra)) from None  # the extra registers the scheme
         refused = refused_option(error, options)
         if refused is not None:
             raise refused from None

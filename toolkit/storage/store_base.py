@@ -12,7 +12,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import Delete, Stat
 from ringfence.toolkit.plan.content import StreamedContent, whole
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
-from ringfence.toolkit.storage.backend import Missed, no_modes
+from ringfence.toolkit.storage.backend import FailedEntry, no_modes
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class NewContent:
 class StoreBase(ABC):
     """Defaults for every remote store; each kind of store implements `_put_new` and `_put_over`."""
 
-    def is_there(self) -> bool:
+    def is_current(self) -> bool:
         return True
 
     def create(
@@ -71,7 +71,7 @@ class StoreBase(ABC):
     def set_mode(self, spot: Any, stat: Stat, mode: int) -> None:
         raise no_modes(spot.path)
 
-    def quarantine(self, spot: Any, change: Delete, name: str) -> Iterator[str | Missed]:
+    def quarantine(self, spot: Any, change: Delete, name: str) -> Iterator[str | FailedEntry]:
         raise CallError("io_error", "This store has no quarantine for deletions")
 
     def discard(self, name: str) -> None:
@@ -84,7 +84,7 @@ class StoreBase(ABC):
     def quarantine_name(self) -> str | None:
         return None
 
-    def together(self) -> AbstractContextManager[None]:
+    def sync_once(self) -> AbstractContextManager[None]:
         return nullcontext()
 
     def note_resolved(self, path: str) -> None:

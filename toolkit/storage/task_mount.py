@@ -17,9 +17,10 @@ from ringfence.toolkit.locations import StoragePlace
 from ringfence.toolkit.plan.changes import Delete, Move, Stat
 from ringfence.toolkit.plan.content import StreamedContent
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
+from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.storage.backend import (
+    FailedEntry,
     Folder,
-    Missed,
     Spot,
     Traits,
     WritableTree,
@@ -29,17 +30,22 @@ from ringfence.toolkit.storage.backend import (
     spot_at,
 )
 from ringfence.toolkit.storage.task_move import move_between
-from ringfence.toolkit.storage.task_spots import TaskFolder, TaskSpot, Unmade, in_joined_tree, in_store
+from ringfence.toolkit.storage.task_spots import (
+    TaskFolder,
+    TaskSpot,
+    UncreatedSpot,
+    in_store,
+    in_workspace_tree,
+)
 from ringfence.toolkit.task_ids import IN_TRASH, TASKS, TRASH
 
-CAUGHT = ".ringfence"  # the quarantine directory of each side of a local disk
 
+class TaskMount:
+    """A backend of two trees: `main`, and `store` below `@tasks`.
 
-class Joined:
-    """A backend of two: `main`, and `store` below `@tasks`.
-
-    `trash` opens the trash beside the store, and `make_trash` creates it when it is first needed. With
-    `reopen` the store at `root` is opened when it is needed, and again when it was replaced.
+    `trash` opens the trash beside the store (None: it does not exist), and `make_trash` creates it when it is
+    first needed. With `reopen` the store at `root` is opened when it is first needed, and again after it was
+    replaced.
     """
 
     def __init__(  # noqa: PLR0913  two trees and how to open the trash
@@ -55,9 +61,9 @@ class Joined:
         self._main = main
         self._store = store
         self._reopen = reopen
-        self._open, self._make = trash, make_trash
+        self._find_trash, self._create_trash = trash, make_trash
         self.store_root = root if store is None else store.root
-        self._opened: WritableTree | None = None
+        self._trash: WritableTree | None = None
 
     @property
     def traits(self) -> Traits:
@@ -81,40 +87,40 @@ class Joined:
         return self._main.place
 
     def close(self) -> None:
-        for side in (self._main, self._store, self._opened):
+        for side in (self._main, self._store, self._trash):
             if side is not None:
                 side.close()
 
     def renew(self) -> None:
-        """Make sure that the store is there. CallError, also if it was open before and is gone.
+        """Open the store again if it was replaced. CallError if it does not exist.
 
-        Only between calls: a call's spots in a store or trash that is gone are of no use.
+        Only between calls, because spots of a replaced store or trash are invalid.
         """
-        if self._store is not None and not self._store.is_there():
+        if self._store is not None and not self._store.is_current():
             self._store.close()
             self._store = None
-        if self._opened is not None and not self._opened.is_there():
-            self._opened.close()
-            self._opened = None
-        self._tasks()
+        if self._trash is not None and not self._trash.is_current():
+            self._trash.close()
+            self._trash = None
+        self._opened_store()
 
     # ------------------------------------------------------------------ reading
 
-    def is_there(self) -> bool:
-        return self._main.is_there()
+    def is_current(self) -> bool:
+        return self._main.is_current()
 
     def resolve(self, names: tuple[str, ...], *, follow: bool) -> Spot:
-        if names[:1] == (CAUGHT,) and len(names) > 1:
-            return self._caught(names)
+        if names[:1] == (OWN_DIRECTORY,) and len(names) > 1:
+            return self._resolve_quarantined(names)
         if names[:1] != (TASKS,):
             return self._main.resolve(names, follow=follow)
         if ".." in names:
             raise CallError("path_invalid", "A path in the task store never goes up ('..')")
-        prefix, side, rest = TASKS, self._tasks(), names[1:]
+        prefix, side, rest = TASKS, self._opened_store(), names[1:]
         if rest[:1] == (TRASH,):
-            trash, rest, prefix = self._trash(), rest[1:], IN_TRASH
+            trash, rest, prefix = self._opened_trash(), rest[1:], IN_TRASH
             if trash is None:
-                return TaskSpot(None, Unmade(paths.join(rest)), prefix)
+                return TaskSpot(None, UncreatedSpot(paths.join(rest)), prefix)
             side = trash
         inner = side.resolve(rest, follow=False)
         if inner.path != paths.join(rest):
@@ -128,44 +134,44 @@ class Joined:
         return is_link(self, names)
 
     def release(self, spot: Spot) -> None:
-        side, inner = self._at(spot)
+        side, inner = self._side_of(spot)
         if side is not None:
             side.release(inner)
 
     def stat(self, spot: Spot) -> Stat | None:
-        side, inner = self._at(spot)
+        side, inner = self._side_of(spot)
         return None if side is None else side.stat(inner)
 
     def read(self, spot: Spot, limit: int | None = None, known: Stat | None = None) -> bytes:
-        side, inner = self._there(spot)
+        side, inner = self._existing_side_of(spot)
         return side.read(inner, limit, known)
 
     def chunks(self, spot: Spot, known: Stat | None = None) -> Iterator[bytes]:
-        side, inner = self._there(spot)
+        side, inner = self._existing_side_of(spot)
         yield from side.chunks(inner, known)
 
     def metadata(self, spot: Spot, stat: Stat, *, copied: bool = False) -> Metadata | None:
-        side, inner = self._at(spot)
+        side, inner = self._side_of(spot)
         return None if side is None else side.metadata(inner, stat, copied=copied)
 
     @contextmanager
     def folder(self, spot: Spot) -> Iterator[Folder]:
-        side, inner = self._there(spot)
+        side, inner = self._existing_side_of(spot)
         with side.folder(inner) as found:
             yield TaskFolder(found, spot) if isinstance(spot, TaskSpot) else found
 
     def rights(self, spot: Spot, stat: Stat) -> tuple[bool, bool]:
-        side, inner = self._at(spot)
+        side, inner = self._side_of(spot)
         return (False, False) if side is None else side.rights(inner, stat)
 
     def changeable(self, spot: Spot, *, leaves: bool) -> bool:
-        side, inner = self._at(spot)
-        if side is None:  # the trash is made beside the store when something is first put in it
+        side, inner = self._side_of(spot)
+        if side is None:  # the trash is created when an entry is first moved into it
             return os.access(Path(self.store_root).parent, os.W_OK | os.X_OK)
         return side.changeable(inner, leaves=leaves)
 
     def missing(self, spot: Spot) -> tuple[str, ...]:
-        side, inner = self._at(spot)
+        side, inner = self._side_of(spot)
         if side is None:
             return (IN_TRASH,)
         found = side.missing(inner)
@@ -174,7 +180,7 @@ class Joined:
     # ----------------------------------------------------------------- changing
 
     def check(self, spot: Spot) -> None:
-        side, inner = self._at(spot)
+        side, inner = self._side_of(spot)
         if side is not None:
             side.check(inner)
 
@@ -186,8 +192,8 @@ class Joined:
         temporary: str,
         metadata: Metadata | None = None,
     ) -> NotKept:
-        self._make_trash(spot)
-        side, inner = self._there(spot)
+        self._prepare_trash(spot)
+        side, inner = self._existing_side_of(spot)
         return side.create(inner, data, mode, temporary, metadata)
 
     def replace(  # noqa: PLR0913  the protocol's parameters
@@ -200,40 +206,40 @@ class Joined:
         before: bytes | None = None,
         metadata: Metadata | None = None,
     ) -> NotKept:
-        side, inner = self._there(spot)
-        if not side.traits.catches:  # because its message would name the path on that side
+        side, inner = self._existing_side_of(spot)
+        if not side.traits.quarantines:  # checked here, because its message would name the path on that side
             check_content(self, spot, before)
             before = None
         return side.replace(inner, data, stat, mode, temporary, before, metadata)
 
-    def remove(self, spot: Spot, change: Delete, temporary: str) -> Iterator[str | Missed]:
-        side, inner = self._there(spot)
+    def remove(self, spot: Spot, change: Delete, temporary: str) -> Iterator[str | FailedEntry]:
+        side, inner = self._existing_side_of(spot)
         if not isinstance(spot, TaskSpot):
             yield from side.remove(inner, change, temporary)
             return
         head = f"{spot.prefix}/" if spot.prefix else ""
         for step in side.remove(inner, in_store(change, head), temporary):
-            yield in_joined_tree(step, head)
+            yield in_workspace_tree(step, head)
 
     def use_facts(self, facts: object) -> None:
-        """Let each side store facts about its server there."""
+        """Let the workspace's backend store facts about its server there."""
         use: Callable[[object], None] = getattr(self._main, "use_facts", lambda _: None)
         use(facts)
 
     def forget_content(self) -> None:
-        """Drop content that an earlier call read, on each side."""
+        """Drop content of the workspace that an earlier call read."""
         forget: Callable[[], None] = getattr(self._main, "forget_content", lambda: None)
         forget()
 
     def take_resolved(self) -> tuple[str, ...]:
         """Return the resolved paths of workspace, store and trash, as paths in the joined tree."""
         found: list[str] = []
-        for side, prefix in ((self._main, ""), (self._store, TASKS), (self._opened, IN_TRASH)):
+        for side, prefix in ((self._main, ""), (self._store, TASKS), (self._trash, IN_TRASH)):
             taken: tuple[str, ...] = getattr(side, "take_resolved", tuple)()
             found += [f"{prefix}/{path}".lstrip("/") for path in taken]
         return tuple(found)
 
-    def quarantine(self, spot: Spot, change: Delete, name: str) -> Iterator[str | Missed]:
+    def quarantine(self, spot: Spot, change: Delete, name: str) -> Iterator[str | FailedEntry]:
         yield from self._main.quarantine(spot, change, name)
 
     def discard(self, name: str) -> None:
@@ -251,48 +257,48 @@ class Joined:
             if isinstance(source, TaskSpot) or isinstance(destination, TaskSpot):
                 raise CallError("invalid_move", "Nothing moves between the workspace and the task store")
             return self._main.move(source, destination, change)
-        self._make_trash(destination)
-        there, here = self._there(source), self._there(destination)
-        if _is_local(there[0]):
-            # Two directories of one disk: the descriptors are all that a rename needs.
-            return there[0].move(there[1], here[1], change)
-        return move_between(there[0], here[0], source, destination, change)
+        self._prepare_trash(destination)
+        origin, target = self._existing_side_of(source), self._existing_side_of(destination)
+        if _is_local(origin[0]):
+            # Both are directories of this machine, and a rename needs only their descriptors.
+            return origin[0].move(origin[1], target[1], change)
+        return move_between(origin[0], target[0], source, destination, change)
 
     def make_directory(self, spot: Spot) -> None:
-        side, inner = self._there(spot)
+        side, inner = self._existing_side_of(spot)
         side.make_directory(inner)
 
     def remove_directory(self, spot: Spot) -> None:
-        side, inner = self._there(spot)
+        side, inner = self._existing_side_of(spot)
         side.remove_directory(inner)
 
     def make_link(self, spot: Spot, target: str) -> None:
-        side, inner = self._there(spot)
+        side, inner = self._existing_side_of(spot)
         side.make_link(inner, target)
 
     def set_metadata(self, spot: Spot, mode: int | None, metadata: Metadata | None) -> NotKept:
-        side, inner = self._there(spot)
+        side, inner = self._existing_side_of(spot)
         return side.set_metadata(inner, mode, metadata)
 
     def set_mode(self, spot: Spot, stat: Stat, mode: int) -> None:
-        side, inner = self._there(spot)
+        side, inner = self._existing_side_of(spot)
         side.set_mode(inner, stat, mode)
 
     def sweep(self, spot: Spot, temporary: str) -> None:
-        side, inner = self._at(spot)
+        side, inner = self._side_of(spot)
         if side is not None:
             side.sweep(inner, temporary)
 
-    def together(self) -> AbstractContextManager[None]:
-        return self._main.together()
+    def sync_once(self) -> AbstractContextManager[None]:
+        return self._main.sync_once()
 
     # ------------------------------------------------------------------- inside
 
-    def _caught(self, names: tuple[str, ...]) -> Spot:
-        """Yield the steps of a quarantined deletion, on the side of its path."""
-        with suppress(CallError):  # what is in the workspace is found also where there is no store
-            self._tasks()
-        for side in (self._store, self._trash()):
+    def _resolve_quarantined(self, names: tuple[str, ...]) -> Spot:
+        """Return the spot of a quarantined entry, on the side that has it."""
+        with suppress(CallError):  # entries in the workspace are found even without a store
+            self._opened_store()
+        for side in (self._store, self._opened_trash()):
             if side is None or not _is_local(side):
                 continue
             inner = side.resolve(names, follow=False)
@@ -301,40 +307,40 @@ class Joined:
             side.release(inner)
         return self._main.resolve(names, follow=False)
 
-    def _at(self, spot: Spot) -> tuple[WritableTree | None, Spot]:
+    def _side_of(self, spot: Spot) -> tuple[WritableTree | None, Spot]:
         if isinstance(spot, TaskSpot):
             return spot.side, spot.inner
         return self._main, spot
 
-    def _there(self, spot: Spot) -> tuple[WritableTree, Spot]:
-        side, inner = self._at(spot)
+    def _existing_side_of(self, spot: Spot) -> tuple[WritableTree, Spot]:
+        side, inner = self._side_of(spot)
         if side is None:
             raise CallError("not_found", f"'{spot.path}' does not exist", where=spot.path)
         return side, inner
 
-    def _tasks(self) -> WritableTree:
+    def _opened_store(self) -> WritableTree:
         if self._store is None:
-            assert self._reopen is not None, "a store is given, or a way to open it"
+            assert self._reopen is not None, "a store, or a function to open it, is given"
             self._store = self._reopen()
         return self._store
 
-    def _trash(self) -> WritableTree | None:
-        if self._opened is None:
-            self._opened = self._open()
-        return self._opened
+    def _opened_trash(self) -> WritableTree | None:
+        if self._trash is None:
+            self._trash = self._find_trash()
+        return self._trash
 
     def make_trash(self) -> None:
         """Create the trash of the store, accessible only to its owner, unless it exists."""
-        self._make()
+        self._create_trash()
 
-    def _make_trash(self, spot: Spot) -> None:
-        """Create the trash on first use, and resolve a spot that waited for it."""
+    def _prepare_trash(self, spot: Spot) -> None:
+        """Create the trash on first use, and resolve a spot that was made before the trash."""
         if not isinstance(spot, TaskSpot) or spot.prefix != IN_TRASH:
             return
         if spot.side is None or not _is_local(spot.side):
-            self._make()
+            self._create_trash()
         if spot.side is None:
-            spot.side = self._trash()
+            spot.side = self._opened_trash()
             if spot.side is None:
                 raise path_changed(IN_TRASH)
             spot.inner = spot_at(spot.side, spot.inner.path)

@@ -1,4 +1,4 @@
-"""Opens the task store as a second root, and refuses places that can never be one.
+"""Opens the task store as a second root, and refuses directories that can never be one.
 
 Creates nothing. The trash beside the store is created when it is first needed.
 """
@@ -15,7 +15,7 @@ from ringfence.toolkit.file_ownership import doubt, trusted_owners
 from ringfence.toolkit.locations import FILE, StoragePlace
 from ringfence.toolkit.storage.backend import WritableTree
 from ringfence.toolkit.storage.local_roots import local_path
-from ringfence.toolkit.storage.task_mount import Joined
+from ringfence.toolkit.storage.task_mount import TaskMount
 from ringfence.toolkit.task_ids import IN_TRASH
 
 _SYSTEM = (
@@ -25,7 +25,7 @@ _SYSTEM = (
 _TOP = ("/", "/home", "/media", "/mnt", "/opt", "/private", "/root", "/run", "/srv", "/tmp", "/var", "/Users")
 
 
-def join(main: WritableTree, place: str, fs: Any, durable: bool, options: dict[str, Any]) -> Joined:
+def mount_tasks(main: WritableTree, place: str, fs: Any, durable: bool, options: dict[str, Any]) -> TaskMount:
     """Return `main` with the task store at `place` joined to it.
 
     CallError `protected_path` for a place where nothing may ever be deleted, `not_confined`. A directory of
@@ -35,7 +35,7 @@ def join(main: WritableTree, place: str, fs: Any, durable: bool, options: dict[s
     if path is not None:
         return _local(main, path, durable)
     if fs is None and place.startswith(("sftp://", "ssh://")):
-        # Those of another kind of root are for that one alone.
+        # Options of another kind of root apply to that root alone.
         return _sftp(main, place, options if main.place.protocols in (FILE, ("sftp",)) else {})
     from ringfence.toolkit.storage.fsspec_store.errors import errors
     from ringfence.toolkit.storage.open import open_store, private_memory, store_on
@@ -48,20 +48,21 @@ def join(main: WritableTree, place: str, fs: Any, durable: bool, options: dict[s
     place = place.rstrip("/")
     store = store_on(fs, place)
     _check_store(store.place, main)
-    beside = f"{place}.trash"
+    trash_path = f"{place}.trash"
 
     def make_trash() -> None:
         """Create the trash beside the store. CallError."""
         with errors(IN_TRASH):
-            fs.makedirs(beside, exist_ok=True)  # a store may want the prefix that it writes below to be there
+            # Some stores create nothing below a prefix that does not exist.
+            fs.makedirs(trash_path, exist_ok=True)
 
     if "sftp" in fs.protocol:
-        make_trash()  # a server's folder can be worked in once it is there
-    trash = store_on(fs, beside)
-    return Joined(main, store, lambda: trash, make_trash)
+        make_trash()  # a directory on a server can only be opened once it exists
+    trash = store_on(fs, trash_path)
+    return TaskMount(main, store, lambda: trash, make_trash)
 
 
-def _sftp(main: WritableTree, url: str, options: dict[str, Any]) -> Joined:
+def _sftp(main: WritableTree, url: str, options: dict[str, Any]) -> TaskMount:
     from ringfence.toolkit.storage.sftp import open_sftp
 
     store = open_sftp(url, options)
@@ -71,7 +72,7 @@ def _sftp(main: WritableTree, url: str, options: dict[str, Any]) -> Joined:
     except BaseException:
         store.close()
         raise
-    return Joined(main, store, lambda: trash, lambda: None)
+    return TaskMount(main, store, lambda: trash, lambda: None)
 
 
 def _check_store(place: StoragePlace, main: WritableTree) -> None:
@@ -81,41 +82,41 @@ def _check_store(place: StoragePlace, main: WritableTree) -> None:
         raise _refused("the workspace itself")
 
 
-def _local(main: WritableTree, place: str, durable: bool) -> Joined:
+def _local(main: WritableTree, place: str, durable: bool) -> TaskMount:
     from ringfence.toolkit.storage.local.entries import errors
     from ringfence.toolkit.storage.local.opening import open_local, refuse_windows
 
     refuse_windows()
     real = os.path.realpath(place)
-    _check(real, main.root)
-    beside = Path(f"{real}.trash")
+    _refuse_system_directory(real, main.root)
+    trash_path = Path(f"{real}.trash")
 
     def store() -> WritableTree:
-        _check_there(real)
+        _check_directory(real)
         return open_local(real, durable=durable)
 
     def make_trash() -> None:
         with errors(IN_TRASH):
-            beside.mkdir(0o700, exist_ok=True)
+            trash_path.mkdir(0o700, exist_ok=True)
 
     def trash() -> WritableTree | None:
-        return open_local(str(beside), durable=durable) if is_trash(str(beside), real) else None
+        return open_local(str(trash_path), durable=durable) if is_trash(str(trash_path), real) else None
 
-    # Opened when it is first needed: a folder that is not there yet stops the task tools alone.
-    return Joined(main, None, trash, make_trash, reopen=store, root=real)
+    # Opened when it is first needed, so that a missing folder only stops the task tools.
+    return TaskMount(main, None, trash, make_trash, reopen=store, root=real)
 
 
-def is_trash(beside: str, store: str) -> bool:
+def is_trash(trash_path: str, store: str) -> bool:
     """Whether the trash exists. CallError where it is a link, or somebody else may have created it.
 
-    The owner of the store can read and change the tasks anyway.
+    The owner of the store is trusted, because that account can read and change the tasks anyway.
     """
-    trash = Path(beside)
+    trash = Path(trash_path)
     if trash.is_symlink():
         raise CallError("path_changed", "The trash of the task store is a link, which is not followed")
     if not trash.is_dir():
         return False
-    why = doubt(beside, trash.stat(), trusted_owners() | {Path(store).stat().st_uid})
+    why = doubt(trash_path, trash.stat(), trusted_owners() | {Path(store).stat().st_uid})
     if why is not None:
         message = f"The trash of the task store {why}, so it is not used"
         hint = "a person has to check its content, and remove it or make it private (chown, chmod go-w)"
@@ -123,7 +124,7 @@ def is_trash(beside: str, store: str) -> bool:
     return True
 
 
-def _check_there(real: str) -> None:
+def _check_directory(real: str) -> None:
     """Refuse a place that is no directory, cannot be read, or belongs to somebody else through a link."""
     code, hint = "not_found", "it does not exist; name the folder with --tasks"
     try:
@@ -142,7 +143,7 @@ def _check_there(real: str) -> None:
     raise CallError(code, "Cannot resolve storage directory", where="tasks", hint=hint)
 
 
-def _check(real: str, root: str) -> None:
+def _refuse_system_directory(real: str, root: str) -> None:
     home = os.path.realpath(Path.home())
     if real in _TOP:
         raise _refused("a top directory of the system")

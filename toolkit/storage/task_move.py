@@ -2,70 +2,93 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, Delete, Entry, Move
 from ringfence.toolkit.plan.content import sha256
 from ringfence.toolkit.plan.metadata import NotKept
-from ringfence.toolkit.storage.backend import (
-    Missed,
-    Spot,
-    WritableTree,
-    spot_at,
-)
+from ringfence.toolkit.storage.backend import FailedEntry, Spot, WritableTree, complete, spot_at
 from ringfence.toolkit.storage.move_by_copy import move_by_copy
-from ringfence.toolkit.storage.task_spots import TaskSpot, in_joined_tree, in_store
+from ringfence.toolkit.storage.task_spots import TaskSpot, in_store, in_workspace_tree
 
 
-def move_between(  # noqa: C901  the steps of a move by copy share its state
-    there: WritableTree, here: WritableTree, source: TaskSpot, destination: TaskSpot, change: Move
+def move_between(
+    origin: WritableTree, target: WritableTree, source: TaskSpot, destination: TaskSpot, change: Move
 ) -> NotKept:
-    """Copy, verify, then delete, between two places of a store without a rename."""
-    if here.stat(destination.inner) is not None:
+    """Copy, verify, then delete, from the store or its trash (`origin`) to the other one (`target`).
+
+    Returns the metadata fields that were not kept. CallError `already_exists`, and as `move_by_copy`.
+    """
+    if target.stat(destination.inner) is not None:
         raise CallError("already_exists", f"'{destination.path}' already exists", where=destination.path)
-    old, new = source.inner.path, destination.inner.path
-    lost: dict[str, None] = {}
-
-    def at(side: WritableTree, top: str, entry: Entry) -> Spot:
-        return spot_at(
-            side, top + entry.path[len(change.source) :]
-        )  # spots of these stores hold nothing open
-
-    def put(entry: Entry, giver: WritableTree, original: Spot, taker: WritableTree, target: Spot) -> None:
-        if entry.stat.kind == DIRECTORY:
-            taker.make_directory(target)
-            return
-        data = giver.read(original, None)
-        metadata = giver.metadata(original, entry.stat)
-        lost.update(dict.fromkeys(taker.create(target, data, None, "", metadata)))
-        if sha256(taker.read(target, None)) != sha256(data):
-            raise CallError("io_error", f"'{entry.path}' was not copied whole", where=entry.path)
-
-    def restore(entry: Entry) -> None:
-        original = at(there, old, entry)
-        if there.stat(original) is None:
-            copy = at(here, new, entry)
-            found = here.stat(copy)
-            put(entry if found is None else Entry(entry.path, found), here, copy, there, original)
-
-    def delete_copy(entry: Entry) -> None:
-        spot = at(here, new, entry)
-        if entry.stat.kind == DIRECTORY:
-            here.remove_directory(spot)
-            return
-        found = here.stat(spot)
-        if found is not None:
-            for step in here.remove(spot, Delete(spot.path, found), ""):
-                if isinstance(step, Missed):
-                    raise CallError(step.code, step.why, where=step.path)
-
-    doomed = in_store(Delete(change.source, change.stat, change.entries), f"{source.prefix}/")
+    move = _Move(origin, target, source, destination, change)
     move_by_copy(
         (Entry(change.source, change.stat), *change.entries),
-        copy=lambda entry: put(entry, there, at(there, old, entry), here, at(here, new, entry)),
-        remove=lambda: (
-            in_joined_tree(step, f"{source.prefix}/") for step in there.remove(source.inner, doomed, "")
-        ),
-        restore=restore,
-        delete_copy=delete_copy,
+        copy=move.copy,
+        remove=move.remove,
+        restore=move.restore,
+        delete_copy=move.delete_copy,
     )
-    return tuple(lost)
+    return tuple(move.not_kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """The steps of one move. Spots of these stores hold nothing open, so none is released."""
+
+    origin: WritableTree
+    target: WritableTree
+    source: TaskSpot
+    destination: TaskSpot
+    change: Move
+    not_kept: dict[str, None] = field(default_factory=dict)
+
+    def copy(self, entry: Entry) -> None:
+        """Copy one entry, and verify the copy."""
+        self._transfer(entry, self.origin, self._original(entry), self.target, self._copied(entry))
+
+    def remove(self) -> Iterator[str | FailedEntry]:
+        """Delete the originals."""
+        head = f"{self.source.prefix}/"
+        deletion = in_store(Delete(self.change.source, self.change.stat, self.change.entries), head)
+        for step in self.origin.remove(self.source.inner, deletion, ""):
+            yield in_workspace_tree(step, head)
+
+    def restore(self, entry: Entry) -> None:
+        """Make one original again from its copy, if it is missing."""
+        original = self._original(entry)
+        if self.origin.stat(original) is None:
+            copied = self._copied(entry)
+            found = self.target.stat(copied)
+            present = entry if found is None else Entry(entry.path, found)
+            self._transfer(present, self.target, copied, self.origin, original)
+
+    def delete_copy(self, entry: Entry) -> None:
+        """Delete one copy."""
+        spot = self._copied(entry)
+        if entry.stat.kind == DIRECTORY:
+            self.target.remove_directory(spot)
+            return
+        found = self.target.stat(spot)
+        if found is not None:
+            complete(self.target.remove(spot, Delete(spot.path, found), ""))
+
+    def _original(self, entry: Entry) -> Spot:
+        return spot_at(self.origin, self.source.inner.path + entry.path[len(self.change.source) :])
+
+    def _copied(self, entry: Entry) -> Spot:
+        return spot_at(self.target, self.destination.inner.path + entry.path[len(self.change.source) :])
+
+    def _transfer(
+        self, entry: Entry, origin: WritableTree, original: Spot, target: WritableTree, copied: Spot
+    ) -> None:
+        if entry.stat.kind == DIRECTORY:
+            target.make_directory(copied)
+            return
+        data = origin.read(original, None)
+        metadata = origin.metadata(original, entry.stat)
+        self.not_kept.update(dict.fromkeys(target.create(copied, data, None, "", metadata)))
+        if sha256(target.read(copied, None)) != sha256(data):
+            raise CallError("io_error", f"'{entry.path}' was not copied whole", where=entry.path)

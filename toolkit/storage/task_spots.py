@@ -1,4 +1,4 @@
-"""Places in the task store: handles with their paths in the workspace's tree."""
+"""Spots in the task store, with their paths in the workspace's tree."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from ringfence.toolkit import paths
 from ringfence.toolkit.plan.changes import Delete, Entry, Stat
 from ringfence.toolkit.storage.backend import (
+    FailedEntry,
     Folder,
-    Missed,
     Spot,
     WritableTree,
 )
@@ -16,7 +16,11 @@ from ringfence.toolkit.storage.backend import (
 
 @dataclass(slots=True)
 class TaskSpot:
-    """A place in the task store or its trash; `side` is None in a trash that does not exist yet."""
+    """A spot in the task store or its trash.
+
+    `side` is the tree of the one or the other, None for a trash that does not exist yet. `inner` is its spot
+    there, and `prefix` the path of that tree in the workspace's.
+    """
 
     side: WritableTree | None
     inner: Spot
@@ -29,8 +33,8 @@ class TaskSpot:
 
 
 @dataclass(frozen=True, slots=True)
-class Unmade:
-    """A place in a trash that does not exist yet."""
+class UncreatedSpot:
+    """The spot of a path in a trash that does not exist yet."""
 
     path: str
 
@@ -49,13 +53,13 @@ class TaskFolder:
         return TaskSpot(self._spot.side, self._folder.spot(name), self._spot.prefix)
 
 
-def in_joined_tree(step: str | Missed, head: str) -> str | Missed:
-    """Return a step of one side with its path in the joined tree."""
-    return replace(step, path=head + step.path) if isinstance(step, Missed) else head + step
+def in_workspace_tree(step: str | FailedEntry, head: str) -> str | FailedEntry:
+    """Return a step of a deletion on one side with its path in the workspace's tree: with `head`."""
+    return replace(step, path=head + step.path) if isinstance(step, FailedEntry) else head + step
 
 
 def in_store(change: Delete, head: str) -> Delete:
-    """Return a deletion with the paths of one side: without `head`."""
+    """Return a deletion with the paths of one side: without `head`, the start of each path."""
     cut = len(head)
     entries = tuple(Entry(entry.path[cut:], entry.stat) for entry in change.entries)
     return Delete(change.path[cut:], change.stat, entries)

@@ -15,17 +15,17 @@ from ringfence.toolkit.storage.backend import Folder, Spot, Tree
 
 Choose = Callable[[str, Folder], Iterable[Entry]]
 Refuse = Callable[[Entry], None]
-Missed = Callable[[Entry, CallError], None]
+OnError = Callable[[Entry, CallError], None]
 
 
-def everything(path: str, folder: Folder) -> Iterator[Entry]:
+def all_entries(path: str, folder: Folder) -> Iterator[Entry]:
     """Return all entries of the open directory at `path`."""
     above = paths.child(path, "")
     return (Entry(above + name, stat) for name, stat in folder.scan())
 
 
-def fail(_: Entry, error: CallError) -> None:
-    """Raise the error: the default of `missed`."""
+def raise_error(_: Entry, error: CallError) -> None:
+    """Raise the error: the default of `on_error`."""
     raise error
 
 
@@ -33,32 +33,32 @@ def walk(  # noqa: PLR0913  a place and four choices by name
     tree: Tree,
     spot: Spot,
     path: str,
-    choose: Choose = everything,
+    choose: Choose = all_entries,
     *,
     refuse: Refuse = lambda _: None,
-    missed: Missed = fail,
+    on_error: OnError = raise_error,
 ) -> Iterator[tuple[Entry, Folder]]:
     """Yield each entry below the directory at `spot`, displayed as `path`, with its open directory.
 
     `choose` returns the entries of a directory. A directory that cannot be opened, or for which `refuse`
-    raises a CallError, is passed to `missed`; if that does not raise, the directory is skipped.
+    raises a CallError, is passed to `on_error`; if that does not raise, the directory is skipped.
     """
     opened: list[tuple[ExitStack, Folder, Iterator[Entry]]] = []
 
-    def enter(inner: Spot, shown: str) -> None:
-        with ExitStack() as held:
-            folder = held.enter_context(tree.folder(inner))
-            listed = iter(choose(shown, folder))
-            opened.append((held.pop_all(), folder, listed))
+    def enter(inner: Spot, displayed: str) -> None:
+        with ExitStack() as handles:
+            folder = handles.enter_context(tree.folder(inner))
+            entries = iter(choose(displayed, folder))
+            opened.append((handles.pop_all(), folder, entries))
 
     try:
         enter(spot, path)
         while opened:
-            held, folder, listed = opened[-1]
-            entry = next(listed, None)
+            handles, folder, entries = opened[-1]
+            entry = next(entries, None)
             if entry is None:
                 opened.pop()
-                held.close()
+                handles.close()
                 continue
             yield entry, folder
             if entry.stat.kind != DIRECTORY:
@@ -67,7 +67,7 @@ def walk(  # noqa: PLR0913  a place and four choices by name
                 refuse(entry)
                 enter(folder.spot(entry.name), entry.path)
             except CallError as error:
-                missed(entry, error)
+                on_error(entry, error)
     finally:
         while opened:
             opened.pop()[0].close()

@@ -152,7 +152,7 @@ class Overlay:
     def _look(self, spot: Spot) -> Stat | None:
         found = self._backend.stat(spot)
         if (
-            found is None and self._backend.traits.catches
+            found is None and self._backend.traits.quarantines
         ):  # a disk's error already shows that the parent is missing
             with suppress(CallError):  # a file in place of a directory
                 self._missing.update(self._backend.missing(spot))
@@ -180,7 +180,7 @@ class Overlay:
 
     def content(self, node: Node) -> bytes | StreamedContent:
         """Return a file's content from the disk, as a stream if it is large and the backend supports that."""
-        if not self._backend.traits.catches or node.stat is None or (node.stat.size or 0) <= LARGE:
+        if not self._backend.traits.quarantines or node.stat is None or (node.stat.size or 0) <= LARGE:
             return self.read(node)
         return StreamedContent(self.digest(node), node.stat.size or 0, lambda: self._chunks(node))
 
@@ -190,7 +190,7 @@ class Overlay:
 
     def _hashed(self, spot: Spot, stat: Stat | None) -> str:
         """Return the digest of exactly the file with this `stat`; a cache could return an older one."""
-        if self._backend.traits.catches:
+        if self._backend.traits.quarantines:
             return hashed(self._backend.chunks(spot))[0]
         return sha256(self._backend.read(spot, None, stat))
 

@@ -15,7 +15,7 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, Entry, Place, Stat
 from ringfence.toolkit.storage.backend import Folder, Spot
-from ringfence.toolkit.storage.tree_walk import Choose, Missed, Refuse
+from ringfence.toolkit.storage.tree_walk import Choose, OnError, Refuse
 from ringfence.toolkit.workspace.workspace import Workspace
 
 
@@ -36,7 +36,7 @@ class View(Protocol):
         """The function from a path to the effect of reading each name below it."""
 
     def visit(
-        self, spot: Spot, path: str, choose: Choose, refuse: Refuse = ..., missed: Missed = ...
+        self, spot: Spot, path: str, choose: Choose, refuse: Refuse = ..., on_error: OnError = ...
     ) -> Generator[Entry, None, None]:
         """Yield the chosen entries below a directory; see the class that implements it."""
 

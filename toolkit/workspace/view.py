@@ -16,8 +16,8 @@ from ringfence.toolkit.plan.content import StreamedContent
 from ringfence.toolkit.plan.metadata import Metadata
 from ringfence.toolkit.protected_paths import TASKS
 from ringfence.toolkit.storage.backend import Folder, Spot, Tree, at
-from ringfence.toolkit.storage.guarantees import MAX_FILE, in_pieces, is_kept
-from ringfence.toolkit.storage.tree_walk import Choose, Missed, Refuse, fail, walk
+from ringfence.toolkit.storage.guarantees import MAX_FILE, is_restorable, is_streamed
+from ringfence.toolkit.storage.tree_walk import Choose, OnError, Refuse, raise_error, walk
 from ringfence.toolkit.text import escape
 from ringfence.toolkit.workspace import readable_paths as readable
 from ringfence.toolkit.workspace.workspace import _LARGE, Workspace
@@ -195,9 +195,9 @@ class View:
         from ringfence.toolkit.plan.content import hashed
 
         stat, backend = place.stat, self._backend
-        if stat is None or not is_kept(place.real, stat, backend.traits):
+        if stat is None or not is_restorable(place.real, stat, backend.traits):
             return None
-        if (stat.size or 0) <= _LARGE or not in_pieces(place.real, backend.traits):
+        if (stat.size or 0) <= _LARGE or not is_streamed(place.real, backend.traits):
             return self.read(place)
         spot = self._spot(place)
         return StreamedContent(*hashed(backend.chunks(spot, stat)), lambda: backend.chunks(spot, stat))
@@ -299,11 +299,16 @@ class View:
             raise CallError("not_a_directory", f"'{place.argument}' is not a directory", where=place.named)
 
     def visit(
-        self, spot: Spot, path: str, choose: Choose, refuse: Refuse = lambda _: None, missed: Missed = fail
+        self,
+        spot: Spot,
+        path: str,
+        choose: Choose,
+        refuse: Refuse = lambda _: None,
+        on_error: OnError = raise_error,
     ) -> Generator[Entry, None, None]:
         """Yield each chosen entry below a directory; it can be read until the next one is yielded."""
         try:
-            for found in walk(self._backend, spot, path, choose, refuse=refuse, missed=missed):
+            for found in walk(self._backend, spot, path, choose, refuse=refuse, on_error=on_error):
                 self.check()
                 self._walking = found
                 yield found[0]

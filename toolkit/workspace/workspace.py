@@ -17,7 +17,7 @@ from ringfence.toolkit.plan.changes import Entry
 from ringfence.toolkit.protected_paths import Protection
 from ringfence.toolkit.storage.backend import Folder, Spot, Tree, WritableTree
 from ringfence.toolkit.storage.local_roots import local_path
-from ringfence.toolkit.storage.tree_walk import everything, walk
+from ringfence.toolkit.storage.tree_walk import all_entries, walk
 
 _LARGE = 1 << 20
 
@@ -59,10 +59,10 @@ class Workspace:
             self._protection.protect_program()
 
     def _join(self, tasks: str, fs: Any, durable: bool, options: dict[str, Any]) -> None:
-        from ringfence.toolkit.storage.task_mount_open import join
+        from ringfence.toolkit.storage.task_mount_open import mount_tasks
 
         try:
-            self._writable = join(self._writable, tasks, fs, durable, options)
+            self._writable = mount_tasks(self._writable, tasks, fs, durable, options)
         except BaseException:
             self._writable.close()
             raise
@@ -140,7 +140,7 @@ class Workspace:
             yield entry
 
     def _shown(self, path: str, folder: Folder) -> Iterator[Entry]:
-        return (entry for entry in everything(path, folder) if not self.hides(path, entry.name))
+        return (entry for entry in all_entries(path, folder) if not self.hides(path, entry.name))
 
     def hides(self, path: str, name: str) -> bool:
         """Whether an entry is Ringfence's own and never listed."""

@@ -14,7 +14,7 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Delete, Entry, Move, Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
-from ringfence.toolkit.storage.backend import Missed, check_content, only_read
+from ringfence.toolkit.storage.backend import FailedEntry, check_content, read_only_store
 from ringfence.toolkit.storage.fsspec_store.abilities import supports_create_mode
 from ringfence.toolkit.storage.fsspec_store.errors import changing, errors
 from ringfence.toolkit.storage.fsspec_store.metadata import fields_in, not_kept
@@ -49,7 +49,7 @@ class Store(StoreView):
         self._check_content(spot.path, new.data)
         return self._not_kept_of(spot.path, {**metadata, **new.metadata})
 
-    def remove(self, spot: StoreSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
+    def remove(self, spot: StoreSpot, change: Delete, temporary: str) -> Iterator[str | FailedEntry]:
         """Delete exactly the listed entries, files first; an entry that differs by now is kept."""
         self._check_writable(spot.path)
         for entry in (*reversed(change.entries), Entry(change.path, change.stat)):
@@ -63,7 +63,7 @@ class Store(StoreView):
             except CallError as error:
                 if not change.entries:
                     raise
-                yield Missed(entry.path, error.message, error.code)
+                yield FailedEntry(entry.path, error.message, error.code)
             else:
                 yield entry.path
         self._keep_parent(change.path)
@@ -145,7 +145,7 @@ class Store(StoreView):
         with changing(spot.path):
             self._fs.mkdir(self._key(spot.path), create_parents=False)
         self._create_marker(spot.path)
-        found = Stat(DIRECTORY) if self.traits.keeps else self._info(spot.path)
+        found = Stat(DIRECTORY) if self.traits.reliable else self._info(spot.path)
         if found is None or found.kind != DIRECTORY:
             raise _dropped(f"the directory '{spot.path}'", spot.path)
 
@@ -179,11 +179,11 @@ class Store(StoreView):
 
     def _check_writable(self, path: str) -> None:
         if self.traits.read_only:
-            raise only_read(path)
+            raise read_only_store(path)
 
     def _check_content(self, path: str, data: bytes) -> None:
         """Raise CallError `io_error` unless the store has the content: some stores drop what they accept."""
-        if self.traits.keeps:
+        if self.traits.reliable:
             return
         found = self._info(path)
         whole = found is not None and found.kind == FILE and found.size in (None, len(data))
@@ -191,7 +191,7 @@ class Store(StoreView):
             raise _dropped(f"what was written to '{path}'", path)
 
     def _check_removed(self, path: str) -> None:
-        if not self.traits.keeps and self._info(path) is not None:
+        if not self.traits.reliable and self._info(path) is not None:
             message = f"The store did not remove '{path}', and reported no error"
             raise CallError("io_error", message, where=path, hint=_CHECK_HINT)
 

@@ -20,7 +20,7 @@ from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Delete, Move, Stat
 from ringfence.toolkit.plan.content import StreamedContent
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.protected_paths import OWN_DIRECTORY
-from ringfence.toolkit.storage.backend import BACKENDS, Missed, is_link, path_changed
+from ringfence.toolkit.storage.backend import BACKENDS, FailedEntry, is_link, path_changed
 from ringfence.toolkit.storage.local import atomic_write, attributes, bulk_sync, resolver, syscalls
 from ringfence.toolkit.storage.local.directory import LocalFolder
 from ringfence.toolkit.storage.local.entries import (
@@ -43,7 +43,7 @@ class Local:
     """A directory of this machine as a confined tree."""
 
     traits = BACKENDS["local"]
-    together = bulk_sync.together
+    sync_once = bulk_sync.sync_once
 
     def __init__(self, root: str, *, durable: bool = True) -> None:
         self.root = os.path.realpath(root)
@@ -66,7 +66,7 @@ class Local:
             os.close(self.fd)
             self.fd = -1
 
-    def is_there(self) -> bool:
+    def is_current(self) -> bool:
         """Whether the directory at the root's path is still the one that is open."""
         try:
             return os.path.samestat(os.fstat(self.fd), os.lstat(self.root))
@@ -248,7 +248,7 @@ class Local:
             self.sync(spot.fd)
         return not_kept
 
-    def remove(self, spot: LocalSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
+    def remove(self, spot: LocalSpot, change: Delete, temporary: str) -> Iterator[str | FailedEntry]:
         """Rename the entry into the quarantine, compare it with the listing, then delete it.
 
         Yields the path of each removed entry and a Missed for each that stays. An entry that is not the
@@ -256,13 +256,13 @@ class Local:
         """
         yield from self._delete_by_rename(spot, change, temporary, keep=False)
 
-    def quarantine(self, spot: LocalSpot, change: Delete, name: str) -> Iterator[str | Missed]:
+    def quarantine(self, spot: LocalSpot, change: Delete, name: str) -> Iterator[str | FailedEntry]:
         """Rename the entry into the quarantine, compare it as `remove` does, and keep it there as `name`."""
         yield from self._delete_by_rename(spot, change, name, keep=True)
 
     def _delete_by_rename(
         self, spot: LocalSpot, change: Delete, name: str, *, keep: bool
-    ) -> Iterator[str | Missed]:
+    ) -> Iterator[str | FailedEntry]:
         from ringfence.toolkit.storage.local.deletion import Removal
 
         with errors(spot.path), self._open_quarantine() as folder:
@@ -295,7 +295,7 @@ class Local:
         return OWN_DIRECTORY if self._quarantine is None else None
 
     def discard(self, name: str) -> None:
-        """Delete for good what is in the quarantine under `name`, or what is left of it."""
+        """Delete the quarantined entry `name` for good, or the remains of it."""
         from ringfence.toolkit.storage.local.deletion import remove_quarantined
         from ringfence.toolkit.storage.local.quarantine import open_in_workspace
 
@@ -391,8 +391,10 @@ class Local:
         return fd
 
     def rename_new(self, source: LocalSpot, destination: LocalSpot) -> None:
+        """Rename to a free name. OSError."""
         atomic_write.rename_new(self.kernel, source, destination)
 
     def sync(self, fd: int) -> None:
+        """Sync the open directory to disk, if changes are to be durable. OSError."""
         if self.durable:
             atomic_write.sync(fd)

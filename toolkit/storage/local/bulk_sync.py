@@ -26,7 +26,7 @@ class _Disk(Protocol):
 
 
 @contextmanager
-def together(disk: _Disk) -> Iterator[None]:
+def sync_once(disk: _Disk) -> Iterator[None]:
     """Sync nothing during the block, and everything at its end, also after an error."""
     if not disk.durable:
         yield

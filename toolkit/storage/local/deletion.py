@@ -15,7 +15,7 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, Delete, Entry, Stat
 from ringfence.toolkit.protected_paths import BEING_REMOVED_PREFIX
-from ringfence.toolkit.storage.backend import Missed, Tree, path_changed
+from ringfence.toolkit.storage.backend import FailedEntry, Tree, complete, path_changed
 from ringfence.toolkit.storage.local.directory import LocalFolder
 from ringfence.toolkit.storage.local.entries import before_rename, lstat, stat_with_target, translated
 from ringfence.toolkit.storage.local.spot import LocalSpot
@@ -65,7 +65,7 @@ class Removal:
         for entry in change.entries:
             self._below.setdefault(paths.parent(entry.path), []).append(entry)
 
-    def run(self) -> Iterator[str | Missed]:
+    def run(self) -> Iterator[str | FailedEntry]:
         """Yield the path of each removed entry, and a Missed for each that stays.
 
         CallError `path_changed`, OSError.
@@ -92,7 +92,7 @@ class Removal:
             return
         incomplete = False
         for step in self.discard(quarantined, Entry(self._change.path, self._change.stat)):
-            incomplete = incomplete or isinstance(step, Missed)
+            incomplete = incomplete or isinstance(step, FailedEntry)
             yield step
         if incomplete:
             # An entry that could not be removed gets its own name back, where people will see it.
@@ -124,7 +124,7 @@ class Removal:
                 return entry.path
         return next(iter(expected), None)
 
-    def discard(self, quarantined: LocalSpot, top: Entry) -> Iterator[str | Missed]:
+    def discard(self, quarantined: LocalSpot, top: Entry) -> Iterator[str | FailedEntry]:
         """Remove one entry after everything that was listed below it."""
         opened: list[_Opened] = []
         try:
@@ -145,7 +145,7 @@ class Removal:
             while opened:
                 opened.pop().handles.close()
 
-    def _open_or_remove(self, opened: list[_Opened], spot: _Find, entry: Entry) -> str | Missed | None:
+    def _open_or_remove(self, opened: list[_Opened], spot: _Find, entry: Entry) -> str | FailedEntry | None:
         """Open a directory with listed entries and return None; remove any other entry at once."""
         below = self._below.get(entry.path, ())
         if not below:
@@ -155,10 +155,10 @@ class Removal:
                 folder = handles.enter_context(self._disk.folder(spot()))
                 opened.append(_Opened(handles.pop_all(), folder, iter(below), spot, entry))
         except CallError as error:
-            return Missed(entry.path, error.message, error.code)
+            return FailedEntry(entry.path, error.message, error.code)
         return None
 
-    def _remove_entry(self, find: _Find, entry: Entry) -> str | Missed:
+    def _remove_entry(self, find: _Find, entry: Entry) -> str | FailedEntry:
         try:
             spot = find()
             if entry.stat.kind == DIRECTORY:
@@ -171,7 +171,7 @@ class Removal:
         except (OSError, CallError) as error:
             call_error = error if isinstance(error, CallError) else translated(error, entry.path)
             why = error.message if isinstance(error, CallError) else error.strerror
-            return Missed(entry.path, why or "not removed", call_error.code)
+            return FailedEntry(entry.path, why or "not removed", call_error.code)
         return entry.path
 
     def _put_back(self) -> None:
@@ -196,7 +196,7 @@ def _same(judged: Stat, now: Stat) -> bool:
 
 
 def remove_quarantined(disk: _Disk, folder: int, name: str) -> None:
-    """Delete the quarantined entry `name` in the open directory `folder`, or what is left of it.
+    """Delete the quarantined entry `name` in the open directory `folder`, or the remains of it.
 
     The entry is renamed first, so that a concurrent undo finds it complete or not at all. CallError, OSError.
     """
@@ -214,6 +214,4 @@ def remove_all(disk: _Disk, spot: LocalSpot) -> None:
         return
     below = walk(disk, spot, spot.path) if top.stat.kind == DIRECTORY else ()
     change = Delete(spot.path, top.stat, tuple(entry for entry, _ in below))
-    for step in Removal(disk, spot, change, spot).discard(spot, top):
-        if isinstance(step, Missed):
-            raise CallError(step.code, step.why, where=step.path)
+    complete(Removal(disk, spot, change, spot).discard(spot, top))

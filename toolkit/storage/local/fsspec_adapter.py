@@ -20,7 +20,7 @@ from ringfence.policy.byte_names import to_disk
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, Delete, Entry, Move, Stat
-from ringfence.toolkit.storage.backend import Missed
+from ringfence.toolkit.storage.backend import FailedEntry
 from ringfence.toolkit.storage.local.backend import Local
 from ringfence.toolkit.storage.local.fsspec_copies import check_source, check_target, copies
 from ringfence.toolkit.storage.local.opening import open_local
@@ -188,7 +188,7 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         for change in _outermost(deletions):
             with self._at(change.path, follow=False) as spot:
                 steps = list(self._local.remove(spot, change, _temporary()))
-            missed = [step for step in steps if isinstance(step, Missed)]
+            missed = [step for step in steps if isinstance(step, FailedEntry)]
             if missed:
                 raise OSError(f"{missed[0].path}: {missed[0].why}")
 
@@ -274,6 +274,7 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         self.rm_file(path)
 
     def get_file(self, *_: Any, **__: Any) -> None:
+        """Raise NotImplementedError, as `put_file`, `get` and `put` do."""
         raise NotImplementedError("it would reach a raw path of this machine")
 
     put_file = get = put = get_file

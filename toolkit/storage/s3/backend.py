@@ -14,7 +14,14 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Delete, Entry, Move, Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
-from ringfence.toolkit.storage.backend import BACKENDS, Missed, Traits, check_content, path_changed
+from ringfence.toolkit.storage.backend import (
+    BACKENDS,
+    FailedEntry,
+    Traits,
+    check_content,
+    complete,
+    path_changed,
+)
 from ringfence.toolkit.storage.fsspec_store.view import in_ranges
 from ringfence.toolkit.storage.move_by_copy import move_by_copy
 from ringfence.toolkit.storage.s3.deletion import ConditionalDeletion, KeyToDelete
@@ -106,7 +113,7 @@ class S3(S3View, ConditionalDeletion):
             metadata = {**self.metadata_of(spot.path, stat), **new.metadata}
             return self.put(spot.path, new.data, stat, metadata).not_kept
 
-    def remove(self, spot: S3Spot, change: Delete, temporary: str) -> Iterator[str | Missed]:
+    def remove(self, spot: S3Spot, change: Delete, temporary: str) -> Iterator[str | FailedEntry]:
         """Delete exactly the listed keys, each in its judged version."""
         if change.stat.kind == DIRECTORY:
             markers = self._check_tree(change.path, change.entries)
@@ -115,16 +122,18 @@ class S3(S3View, ConditionalDeletion):
             return
         self._keep_parent(spot)
         for step in self.delete([KeyToDelete(change.path, change.stat.identity, change.path)]):
-            if isinstance(step, Missed):
-                raise CallError(step.code, step.why, where=step.path)
+            if isinstance(step, FailedEntry):
+                raise step.error()
             yield step
 
-    def _delete_keys(self, top: str, entries: tuple[Entry, ...], markers: Rows) -> Iterator[str | Missed]:
+    def _delete_keys(
+        self, top: str, entries: tuple[Entry, ...], markers: Rows
+    ) -> Iterator[str | FailedEntry]:
         """Delete the objects of a tree, then the markers of its directories that are empty."""
         files = [e for e in reversed(entries) if e.stat.kind != DIRECTORY]
         not_empty: set[str] = set()  # directories with remaining entries
         for step in self.delete([KeyToDelete(e.path, e.stat.identity, e.path) for e in files]):
-            if isinstance(step, Missed):
+            if isinstance(step, FailedEntry):
                 above = paths.parent(step.path)
                 while above not in not_empty and above != paths.parent(top):
                     not_empty.add(above)
@@ -133,7 +142,7 @@ class S3(S3View, ConditionalDeletion):
         directories = [*(e.path for e in reversed(entries) if e.stat.kind == DIRECTORY), top]
         for path in directories:
             if path in not_empty:
-                yield Missed(path, "it still has an entry", "directory_not_empty")
+                yield FailedEntry(path, "it still has an entry", "directory_not_empty")
             elif path not in markers:
                 yield path
         marked = [path for path in directories if path in markers and path not in not_empty]
@@ -164,7 +173,7 @@ class S3(S3View, ConditionalDeletion):
                     copies[target] = entry.stat._replace(identity=new.tag)
                     not_kept.update(new.not_kept)
 
-        def remove() -> Iterator[str | Missed]:
+        def remove() -> Iterator[str | FailedEntry]:
             self._keep_parent(source)
             if tree:
                 yield from self._delete_keys(change.source, change.entries, markers)
@@ -184,15 +193,7 @@ class S3(S3View, ConditionalDeletion):
             target = target_of(entry)
             if change.over is not None:  # the replaced content cannot be restored
                 raise CallError("io_error", f"'{target}' was replaced", where=target)
-            if entry.stat.kind != DIRECTORY:
-                keys = [KeyToDelete(target, copies[target].identity, target)]
-            else:  # the marker stays if somebody put something into the directory
-                marker = self._marker(target)
-                empty = marker is not None and not marker.size
-                keys = [KeyToDelete(target + "/", marker.identity, target)] if marker and empty else []
-            for step in self.delete(keys):
-                if isinstance(step, Missed):
-                    raise CallError(step.code, step.why, where=step.path)
+            self._delete_copy(target, copies.get(target))
 
         move_by_copy(
             (Entry(change.source, change.stat), *change.entries),
@@ -202,6 +203,15 @@ class S3(S3View, ConditionalDeletion):
             delete_copy=delete_copy,
         )
         return tuple(sorted(not_kept))
+
+    def _delete_copy(self, path: str, copied: Stat | None) -> None:
+        """Delete an object that a move made, or a directory's marker (None) without content."""
+        if copied is not None:
+            complete(self.delete([KeyToDelete(path, copied.identity, path)]))
+            return
+        marker = self._marker(path)
+        if marker is not None and not marker.size:
+            complete(self.delete([KeyToDelete(path + "/", marker.identity, path)]))
 
     def make_directory(self, spot: S3Spot) -> None:
         with errors(spot.path):
@@ -218,9 +228,7 @@ class S3(S3View, ConditionalDeletion):
                 message = f"'{spot.path}' is not empty"
                 raise CallError("directory_not_empty", message, where=spot.path)
         self._keep_parent(spot)
-        for step in self._delete_keys(spot.path, (), {spot.path: rows[""]} if "" in rows else {}):
-            if isinstance(step, Missed):
-                raise CallError(step.code, step.why, where=step.path)
+        complete(self._delete_keys(spot.path, (), {spot.path: rows[""]} if "" in rows else {}))
 
     def make_link(self, spot: S3Spot, target: str) -> None:
         raise CallError("io_error", "This store has no links")

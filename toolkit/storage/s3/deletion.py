@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, Stat
 from ringfence.toolkit.storage.ambiguous_outcome import NO_REPLY, no_reply, was_made
-from ringfence.toolkit.storage.backend import Missed, path_changed
+from ringfence.toolkit.storage.backend import FailedEntry, path_changed
 from ringfence.toolkit.storage.s3.conditional import Conditional
 from ringfence.toolkit.storage.s3.keys import errors
 from ringfence.toolkit.storage.s3.requests import PAGE
@@ -33,7 +33,7 @@ class KeyToDelete(NamedTuple):
 class ConditionalDeletion(Conditional):
     """The deleting methods of the S3 backend."""
 
-    def delete(self, keys: list[KeyToDelete]) -> Iterator[str | Missed]:
+    def delete(self, keys: list[KeyToDelete]) -> Iterator[str | FailedEntry]:
         """Delete keys in their judged version; yields the path of each, or a Missed for each that stays.
 
         Where the server ignores the condition, the caller checks many keys right before.
@@ -50,7 +50,7 @@ class ConditionalDeletion(Conditional):
             return self.supports("delete") or not self.supports("delete many")
         return count > 1 and not self.supports("delete many") and self.supports("delete")
 
-    def _delete_each(self, keys: list[KeyToDelete]) -> Iterator[str | Missed]:
+    def _delete_each(self, keys: list[KeyToDelete]) -> Iterator[str | FailedEntry]:
         if len(keys) == 1:
             yield self._delete(keys[0])
             return
@@ -58,7 +58,7 @@ class ConditionalDeletion(Conditional):
             for first in range(0, len(keys), PAGE):
                 yield from pool.map(self._delete, keys[first : first + PAGE])
 
-    def _delete(self, one: KeyToDelete) -> str | Missed:
+    def _delete(self, one: KeyToDelete) -> str | FailedEntry:
         try:
             with errors(one.path, taken="path_changed"):
                 if self.supports("delete"):
@@ -69,7 +69,7 @@ class ConditionalDeletion(Conditional):
             # A missing key was deleted by this request, which the client repeats, or by somebody else.
             if error.code == "not_found" or (error.code == "path_changed" and self._current(one) is None):
                 return one.path
-            return Missed(one.path, error.message, error.code)
+            return FailedEntry(one.path, error.message, error.code)
         return one.path
 
     def _delete_if_same(self, one: KeyToDelete) -> None:
@@ -101,7 +101,7 @@ class ConditionalDeletion(Conditional):
         found = self._exact(one.path)
         return None if found is not None and found.kind == DIRECTORY else found
 
-    def _batch(self, page: list[KeyToDelete], *, conditional: bool) -> Iterator[str | Missed]:
+    def _batch(self, page: list[KeyToDelete], *, conditional: bool) -> Iterator[str | FailedEntry]:
         tag = {self._key(one.key): one.tag for one in page}
         objects = [{"Key": key, "ETag": tag[key]} if conditional else {"Key": key} for key in tag]
         first = page[0].path
@@ -113,13 +113,15 @@ class ConditionalDeletion(Conditional):
             if error.code != NO_REPLY:
                 raise
             # One error for each key, because recovery examines each by itself.
-            yield from (Missed(one.path, no_reply(one.path).message, NO_REPLY) for one in page)
+            yield from (FailedEntry(one.path, no_reply(one.path).message, NO_REPLY) for one in page)
             return
         failed = {row["Key"]: row for row in reply.get("Errors", ())}
         for key, one in zip(tag, page, strict=True):
             yield self._outcome_of(one, failed.get(key), again=sends.count > 1)
 
-    def _outcome_of(self, one: KeyToDelete, error: dict[str, Any] | None, *, again: bool) -> str | Missed:
+    def _outcome_of(
+        self, one: KeyToDelete, error: dict[str, Any] | None, *, again: bool
+    ) -> str | FailedEntry:
         """Return the outcome of one key of a batch; `again` where the batch was sent more than once."""
         if error is None:
             return one.path
@@ -127,12 +129,12 @@ class ConditionalDeletion(Conditional):
             with errors(one.path):
                 gone = error["Code"] == "NoSuchKey" or (again and self._is_deleted(one))
         except CallError as unknown:
-            return Missed(one.path, unknown.message, unknown.code)
+            return FailedEntry(one.path, unknown.message, unknown.code)
         if gone:  # by an earlier sending, or somebody else was faster
             if again:
                 self.note_resolved(one.path)
             return one.path
         if error["Code"] == "PreconditionFailed":
             changed = path_changed(one.path)
-            return Missed(one.path, changed.message, changed.code)
-        return Missed(one.path, str(error.get("Message") or error["Code"]))
+            return FailedEntry(one.path, changed.message, changed.code)
+        return FailedEntry(one.path, str(error.get("Message") or error["Code"]))

@@ -22,7 +22,7 @@ from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Delete, Entry,
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.storage.ambiguous_outcome import NO_REPLY
-from ringfence.toolkit.storage.backend import Missed, check_content, path_changed
+from ringfence.toolkit.storage.backend import FailedEntry, check_content, path_changed
 from ringfence.toolkit.storage.sftp.attributes import OWNER, not_set_on_link, set_attributes
 from ringfence.toolkit.storage.sftp.connection import Connection, ConnectionLost, changing, errors, write_all
 from ringfence.toolkit.storage.sftp.names import entries, to_server
@@ -81,7 +81,7 @@ class Sftp(SftpView):
                 self._rename_over(temporary, spot.path, stat)
         return not_kept
 
-    def remove(self, spot: SftpSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
+    def remove(self, spot: SftpSpot, change: Delete, temporary: str) -> Iterator[str | FailedEntry]:
         """Rename the entry, compare it with the listing, then delete exactly that."""
         quarantined = f"{OWN_DIRECTORY}/{temporary or _temporary_name()}"
         with changing(spot.path):
@@ -105,7 +105,7 @@ class Sftp(SftpView):
                 if error.code == NO_REPLY:  # the server would not reply to the rest either
                     raise
                 incomplete = True
-                yield Missed(entry.path, error.message, error.code)
+                yield FailedEntry(entry.path, error.message, error.code)
             else:
                 yield entry.path
         if incomplete:
