@@ -80,7 +80,7 @@ def ask(proxy: HttpProxy, method: str, path: str, body: bytes | None = None, tim
             return type(error).__name__
 
 
-# kind -> what the client is told of a PUT, whether it is in the store, whether the store was asked
+# kind -> what the client receives after a PUT, whether the file is in the store, whether the request reached it
 OF_A_PUT = [
     ({"kind": "drop before"}, "RemoteDisconnected", False, False, "dropped"),
     ({"kind": "refuse before", "status": 500}, (500, "InternalError"), False, False, "500"),
@@ -95,7 +95,7 @@ OF_A_PUT = [
 
 
 @pytest.mark.parametrize(
-    ("fault", "answer", "there", "reached", "told"), OF_A_PUT, ids=lambda value: str(value)[:40]
+    ("fault", "answer", "there", "reached", "received"), OF_A_PUT, ids=lambda value: str(value)[:40]
 )
 def test_a_fault_of_a_change(
     proxy: HttpProxy,

@@ -59,7 +59,7 @@ OF_A_MKDIR = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "error", "there", "reached", "told"), OF_A_MKDIR)
+@pytest.mark.parametrize(("kind", "error", "there", "reached", "received"), OF_A_MKDIR)
 def test_a_fault_of_a_change(
     proxy: Any, root: Path, kind: str, error: Any, there: bool, reached: bool, received: str
 ) -> None:
