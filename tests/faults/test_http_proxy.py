@@ -80,7 +80,7 @@ def ask(proxy: HttpProxy, method: str, path: str, body: bytes | None = None, tim
             return type(error).__name__
 
 
-# kind -> what the client receives after a PUT, whether the file is in the store, whether the request reached it
+# kind -> what the client receives after a PUT, whether the store has the file, whether the request reached it
 OF_A_PUT = [
     ({"kind": "drop before"}, "RemoteDisconnected", False, False, "dropped"),
     ({"kind": "refuse before", "status": 500}, (500, "InternalError"), False, False, "500"),

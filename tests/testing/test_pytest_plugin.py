@@ -83,7 +83,7 @@ def test_the_report_by_ini_and_without_any_policy(pytester: pytest.Pytester) -> 
     pytester.makepyfile("def test_nothing(): pass")
     done = run(pytester)
     done.assert_outcomes(passed=1)
-    done.stdout.fnmatch_lines(["*ringfence: rules exercised*", "no policy was asked"])
+    done.stdout.fnmatch_lines(["*ringfence: rules exercised*", "no policy was used"])
 
 
 def test_without_the_option_nothing_is_said_or_brought_in(pytester: pytest.Pytester) -> None:

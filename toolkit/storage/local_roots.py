@@ -65,14 +65,14 @@ def _path_of_url(url: str, options: dict[str, Any]) -> str | None:
             "path_invalid", f"The root {shown(url)} names no directory", hint="write file:///path"
         )
     # An alias of the class has another scheme, which the class itself does not remove.
-    return str(LocalFileSystem._strip_protocol(f"file://{rest}"))  # noqa: SLF001  fsspec's own way to a path
+    return str(LocalFileSystem._strip_protocol(f"file://{rest}"))  # noqa: SLF001  fsspec has no public method for a path
 
 
 def _path_of_confined(url: str, options: dict[str, Any]) -> str:
     from ringfence.toolkit.storage.local.fsspec_adapter import ConfinedFileSystem
 
-    arguments: dict[str, Any] = {"root": ".", **ConfinedFileSystem._get_kwargs_from_urls(url), **options}  # noqa: SLF001  fsspec's own reading of a URL
-    base, inner = str(arguments["root"]), ConfinedFileSystem._strip_protocol(url)  # noqa: SLF001  fsspec's own way to a path
+    arguments: dict[str, Any] = {"root": ".", **ConfinedFileSystem._get_kwargs_from_urls(url), **options}  # noqa: SLF001  fsspec has no public method for it
+    base, inner = str(arguments["root"]), ConfinedFileSystem._strip_protocol(url)  # noqa: SLF001  fsspec has no public method for a path
     if not inner or not os.path.isdir(base):
         return base
     fs = ConfinedFileSystem(base)
@@ -89,7 +89,7 @@ def _path_on(fs: Any, root: str) -> str | None:
     from ringfence.toolkit.storage.local.fsspec_adapter import ConfinedFileSystem
 
     if type(fs) is LocalFileSystem:
-        return str(fs._strip_protocol(root))  # noqa: SLF001  fsspec's own way to a path
+        return str(fs._strip_protocol(root))  # noqa: SLF001  fsspec has no public method for a path
     if type(fs) is ConfinedFileSystem:
         return fs.real_path(root)
     if type(fs) is not DirFileSystem:

@@ -12,16 +12,16 @@ from collections.abc import Iterable, Iterator
 from ringfence.toolkit.fake_fs import is_faked
 
 CHUNK = 1 << 20
-ZEROS = bytes(CHUNK)  # a piece is a hole's when it is this very object
-_NO_HOLES = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTTY)  # of a file system that knows of none
+ZEROS = bytes(CHUNK)  # a piece is a hole if it is this very object
+_NO_HOLES = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTTY)  # errors of a file system that reports no holes
 
 
 def pieces_of(fd: int, info: os.stat_result) -> Iterator[bytes]:
     """Yield the content of the regular file open as `fd`, from its start, in pieces. OSError."""
-    at = 0
+    offset = 0
     if hasattr(os, "SEEK_DATA") and info.st_size - info.st_blocks * 512 > CHUNK and not is_faked():
-        while (start := _data(fd, at)) is not None:
-            yield from _zeros(start - at)
+        while (start := _next_data(fd, offset)) is not None:
+            yield from _zeros(start - offset)
             end = os.lseek(fd, start, os.SEEK_HOLE)
             os.lseek(fd, start, os.SEEK_SET)
             while start < end and (data := os.read(fd, min(CHUNK, end - start))):
@@ -29,12 +29,12 @@ def pieces_of(fd: int, info: os.stat_result) -> Iterator[bytes]:
                 yield data
             if start < end:
                 return  # the file was truncated meanwhile
-            at = end
+            offset = end
         size = os.fstat(fd).st_size
-        if at < size and _is_hole(fd, at):
-            yield from _zeros(size - at)
-            at = size
-        os.lseek(fd, at, os.SEEK_SET)
+        if offset < size and _is_hole(fd, offset):
+            yield from _zeros(size - offset)
+            offset = size
+        os.lseek(fd, offset, os.SEEK_SET)
     while data := os.read(fd, CHUNK):
         yield data
 
@@ -54,19 +54,19 @@ def write_all(fd: int, pieces: Iterable[bytes]) -> None:
         os.ftruncate(fd, os.lseek(fd, 0, os.SEEK_CUR))
 
 
-def _data(fd: int, at: int) -> int | None:
-    """Return the offset of the next data; None where there are none, or the system does not know."""
+def _next_data(fd: int, offset: int) -> int | None:
+    """Return the offset of the next data; None if there are none, or if the file system reports no holes."""
     try:
-        return os.lseek(fd, at, os.SEEK_DATA)
+        return os.lseek(fd, offset, os.SEEK_DATA)
     except OSError as error:
         if error.errno not in (errno.ENXIO, *_NO_HOLES):
             raise
         return None
 
 
-def _is_hole(fd: int, at: int) -> bool:
+def _is_hole(fd: int, offset: int) -> bool:
     try:
-        return os.lseek(fd, at, os.SEEK_HOLE) == at
+        return os.lseek(fd, offset, os.SEEK_HOLE) == offset
     except OSError:
         return False
 

@@ -1,6 +1,6 @@
 """Tree walk, parents before children: its depth costs neither stack nor descriptors.
 
-Follows no link, and holds no more directories open than the backend's own folders do.
+Follows no link, and keeps no more directories open than the backend's folders do.
 """
 
 from __future__ import annotations

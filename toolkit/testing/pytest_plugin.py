@@ -136,7 +136,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if report is None or hasattr(config, "workerinput"):
         return
     terminalreporter.section("ringfence: rules exercised")
-    for line in report.lines() if report.policies else ("no policy was asked",):
+    for line in report.lines() if report.policies else ("no policy was used",):
         terminalreporter.line(line)
 
 

@@ -123,7 +123,7 @@ class Azure(Store):
         if found or left_out:
             raise CallError("directory_not_empty", f"'{spot.path}' is not empty", where=spot.path)
         with changing(spot.path):
-            # A directory is marked by a blob `name/`, and in some accounts by one `name` that says so.
+            # The marker of a directory is a blob `name/`, in some accounts a blob `name` with a flag.
             for name in (spot.path + "/", spot.path):
                 marker = self._run(self._requests.properties, self._blob(name))
                 if marker is not None and not marker.size:

@@ -45,7 +45,7 @@ class SerialFtp:
         self._fs.invalidate_cache()
         self._fs.ftp.close()
         try:
-            self._fs._connect()  # noqa: SLF001  fsspec's only way to connect again
+            self._fs._connect()  # noqa: SLF001  fsspec has no public method to connect again
             if getattr(self._fs, "tls", False):
                 self._fs.ftp.prot_p()
         except Exception:  # noqa: BLE001  whatever fails, the connection is lost

@@ -24,7 +24,7 @@ class Keys:
     """The keys below `root`, which is in the store's own form."""
 
     def __init__(self, fs: Any, root: str) -> None:
-        self._strip = fs._strip_protocol  # noqa: SLF001  fsspec's own way to a key
+        self._strip = fs._strip_protocol  # noqa: SLF001  fsspec has no public method for a key
         protocols = set(protocols_of(fs))
         root = str(self._strip(root)).rstrip("/")
         self.root = root.lstrip("/") if protocols & _WITHOUT_SLASH else root

@@ -35,16 +35,16 @@ def metadata_of(spot: LocalSpot, stat: Stat, *, copied: bool) -> Metadata:
         try:
             if stat.kind != DIRECTORY and not copied and stat_of(info).identity != stat.identity:
                 raise path_changed(spot.path)
-            attached = _extended(fd)
+            extended = _extended(fd)
         finally:
             if fd >= 0:
                 os.close(fd)
     if copied:
-        return {USER: attached[USER]} if USER in attached else {}
+        return {USER: extended[USER]} if USER in extended else {}
     # The content was read just now, which may have changed the access time.
     read_before = stat.accessed is not None and stat.accessed < info.st_atime
     accessed = round((stat.accessed or 0) * 10**9) if read_before else info.st_atime_ns
-    return {OWNER: [info.st_uid, info.st_gid], TIMES: [accessed, info.st_mtime_ns], **attached}
+    return {OWNER: [info.st_uid, info.st_gid], TIMES: [accessed, info.st_mtime_ns], **extended}
 
 
 def _open(spot: LocalSpot, stat: Stat) -> tuple[int, os.stat_result]:
@@ -66,15 +66,15 @@ def for_replacement(
     `fd` is -1 where the old file could not be opened. Given fields win over the old file's.
     """
     given = given or {}
-    attached = _extended(fd)
+    extended = _extended(fd)
     # The kernel removes capabilities from a file whose content changes.
-    refused = attached.get(SYSTEM, {}).pop(_CAPABILITY, None) is not None and SYSTEM not in given
+    refused = extended.get(SYSTEM, {}).pop(_CAPABILITY, None) is not None and SYSTEM not in given
     if mode is None:
         mode = S.S_IMODE(info.st_mode)
     elif OWNER not in given:  # never set-id bits that the old file does not have
         mode &= ~SET_ID | info.st_mode
-    kept = {OWNER: [info.st_uid, info.st_gid], **attached, **given}
-    return kept, mode, (_field_name(_CAPABILITY),) if refused else ()
+    fields = {OWNER: [info.st_uid, info.st_gid], **extended, **given}
+    return fields, mode, (_field_name(_CAPABILITY),) if refused else ()
 
 
 def set_attributes(fd: int, metadata: Metadata, mode: int | None) -> NotKept:

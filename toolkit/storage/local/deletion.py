@@ -200,10 +200,10 @@ def remove_quarantined(disk: _Disk, folder: int, name: str) -> None:
 
     The entry is renamed first, so that a concurrent undo finds it complete or not at all. CallError, OSError.
     """
-    doomed = LocalSpot(folder, (BEING_REMOVED_PREFIX + name,))
+    renamed = LocalSpot(folder, (BEING_REMOVED_PREFIX + name,))
     with suppress(FileNotFoundError):
-        os.rename(name, doomed.name, src_dir_fd=folder, dst_dir_fd=folder)
-    remove_all(disk, doomed)
+        os.rename(name, renamed.name, src_dir_fd=folder, dst_dir_fd=folder)
+    remove_all(disk, renamed)
 
 
 def remove_all(disk: _Disk, spot: LocalSpot) -> None:

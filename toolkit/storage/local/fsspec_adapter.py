@@ -48,7 +48,7 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     protocol = "ringfence"
     root_marker = ""
-    cachable = False  # a cached instance would hold a directory that has been replaced
+    cachable = False  # a cached instance could have a replaced directory open
 
     def __init__(
         self, root: str = ".", durable: bool = True, auto_mkdir: bool = False, **options: Any

@@ -79,7 +79,7 @@ class _Rules(fsspec.AbstractFileSystem):  # type: ignore[misc]
     def expand_path(self, *given: Any, **options: Any) -> list[str]:
         # What the rules take for the last name of a path is what follows a slash.
         found = super().expand_path(*given, **options)
-        return list(dict.fromkeys("/" + self._fs._strip_protocol(each) for each in found))  # noqa: SLF001  fsspec's own way to a key
+        return list(dict.fromkeys("/" + self._fs._strip_protocol(each) for each in found))  # noqa: SLF001  fsspec has no public method for a key
 
     def cp_file(self, path1: str, path2: str, **_: Any) -> None:
         self.pairs.append((path1, path2))

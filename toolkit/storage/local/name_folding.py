@@ -92,7 +92,7 @@ def _any(found: Iterable[bool | None]) -> bool | None:
 
 
 def _is_same_entry(name: str, other: str, fd: int | None) -> bool | None:
-    """Whether both names are the same entry; None if the first is gone by now."""
+    """Whether both names are the same entry; None if the first no longer exists."""
     try:
         first = os.stat(name, dir_fd=fd, follow_symlinks=False)
     except OSError:

@@ -1,4 +1,4 @@
-"""Opens a directory of this machine as a confined tree, or says why it cannot be one.
+"""Opening of a directory of this machine as a confined tree.
 
 The only place that makes a `Local` for a root.
 """

@@ -74,8 +74,8 @@ class Conditional(Conditions, StoreBase):
                     raise no_reply(path) from error
                 if is_not_implemented(error):
                     self.forget_support()
-                gone = isinstance(error, FileNotFoundError)
-                if sends.count < 2 or not (gone or is_condition_failed(error)):
+                not_found = isinstance(error, FileNotFoundError)
+                if sends.count < 2 or not (not_found or is_condition_failed(error)):
                     raise
                 refusal = error
         try:
@@ -239,7 +239,7 @@ class Conditional(Conditions, StoreBase):
     # ---------------------------------------------------------------- metadata
 
     def metadata_of(self, path: str, stat: Stat) -> Metadata:
-        """Return the metadata of the judged object; one more request if no GET has shown it."""
+        """Return the metadata of the judged object; one more request if no GET or HEAD returned it before."""
         name = path, _unquoted(stat.identity)
         if name not in self._metadata:
             reply = self._call("head_object", Key=self._key(path))

@@ -1,6 +1,6 @@
 """Deletion of keys in their judged version: in batches, or one by one where batches support no conditions.
 
-Reports the outcome of each key; a key that is gone counts as deleted, whoever deleted it.
+Reports the outcome of each key; a key that does not exist counts as deleted, whoever deleted it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ringfence.toolkit.storage.s3.requests import PAGE
 from ringfence.toolkit.storage.s3.sends import counted
 
 _PARALLEL = 16
-_GONE = "gone"
+_DELETED = "deleted"  # in place of a tag
 
 
 class KeyToDelete(NamedTuple):
@@ -74,7 +74,7 @@ class ConditionalDeletion(Conditional):
 
     def _delete_if_same(self, one: KeyToDelete) -> None:
         def verify() -> str | None:
-            return _GONE if self._is_deleted(one) else None
+            return _DELETED if self._is_deleted(one) else None
 
         try:
             self.change(one.path, "delete_object", verify, Key=self._key(one.key), IfMatch=one.tag)
@@ -88,10 +88,10 @@ class ConditionalDeletion(Conditional):
         now = self._current(one)
         if now is None or now.identity != one.tag:
             raise path_changed(one.path)
-        self.change(one.path, "delete_object", lambda: _GONE, Key=self._key(one.key))
+        self.change(one.path, "delete_object", lambda: _DELETED, Key=self._key(one.key))
 
     def _is_deleted(self, one: KeyToDelete) -> bool:
-        """Whether the key is gone, read after a refusal. CallError `outcome_unknown` for another version."""
+        """Whether the key does not exist after a refusal. CallError `outcome_unknown` for another version."""
         now = self._current(one)
         return was_made(one.path, ours=now is None, as_judged=now is not None and now.identity == one.tag)
 
@@ -127,10 +127,10 @@ class ConditionalDeletion(Conditional):
             return one.path
         try:
             with errors(one.path):
-                gone = error["Code"] == "NoSuchKey" or (again and self._is_deleted(one))
+                deleted = error["Code"] == "NoSuchKey" or (again and self._is_deleted(one))
         except CallError as unknown:
             return FailedEntry(one.path, unknown.message, unknown.code)
-        if gone:  # by an earlier sending, or somebody else was faster
+        if deleted:  # by an earlier send, or by somebody else
             if again:
                 self.note_resolved(one.path)
             return one.path

@@ -29,7 +29,7 @@ class Requests:
         self.root = root.strip("/")
         self._bucket, _, prefix = self.root.partition("/")
         self._prefix = f"{prefix}/" if prefix else ""
-        # What listings have shown of objects in another class than the usual, by path and tag.
+        # Storage classes other than STANDARD in the listings so far, by path and tag.
         self.classes: dict[tuple[str, str], str] = {}
         self._check_bucket()
         self.place = identity_of(fs, self.root)
@@ -48,7 +48,7 @@ class Requests:
     async def _send(self, method: str, arguments: dict[str, Any]) -> Any:
         await self._fs.set_session()
         count_sends_of(await self._fs.get_s3(self._bucket))
-        return await self._fs._call_s3(method, Bucket=self._bucket, **arguments)  # noqa: SLF001  s3fs's one way to send a request unchanged
+        return await self._fs._call_s3(method, Bucket=self._bucket, **arguments)  # noqa: SLF001  s3fs has no public method for an unchanged request
 
     def _check_bucket(self) -> None:
         """Fail early where the bucket does not exist or cannot be reached."""

@@ -50,7 +50,7 @@ class Sftp(SftpView):
 
         def is_there() -> bool:
             with suppress(FileNotFoundError):
-                self._connection.ask(lambda client: client.lstat(to_server(path)))
+                self._connection.read(lambda client: client.lstat(to_server(path)))
                 return True
             return False
 
@@ -130,7 +130,7 @@ class Sftp(SftpView):
 
     def remove_directory(self, spot: SftpSpot) -> None:
         with changing(spot.path):
-            if self._connection.ask(lambda client: entries(client, self._absolute(spot.path))):
+            if self._connection.read(lambda client: entries(client, self._absolute(spot.path))):
                 message = f"'{spot.path}' is not empty"
                 raise CallError("directory_not_empty", message, where=spot.path)
             self._remove(spot.path, DIRECTORY, spot.path)
@@ -212,11 +212,11 @@ class Sftp(SftpView):
                 self._remove(temporary, FILE, temporary)
             raise
 
-    def _rename_to_free(self, source: str, destination: str, shown: str) -> None:
+    def _rename_to_free(self, source: str, destination: str, reported: str) -> None:
         """Rename to a free name. FileExistsError and OSError."""
         rename = lambda client: client.rename(self._absolute(source), self._absolute(destination))  # noqa: E731
         try:
-            self._change(shown, rename, lambda: self._is_renamed(source, destination))
+            self._change(reported, rename, lambda: self._is_renamed(source, destination))
         except ConnectionLost:
             raise
         except OSError:
@@ -241,10 +241,10 @@ class Sftp(SftpView):
     def _is_renamed(self, source: str, destination: str) -> bool:
         return self._lookup(source) is None and self._lookup(destination) is not None
 
-    def _remove(self, path: str, kind: str, shown: str) -> None:
+    def _remove(self, path: str, kind: str, reported: str) -> None:
         """Remove a file, link or empty directory of our own. OSError."""
         self._change(
-            shown,
+            reported,
             lambda client: (client.rmdir if kind == DIRECTORY else client.remove)(self._absolute(path)),
             lambda: self._lookup(path) is None,
         )
@@ -258,7 +258,7 @@ class Sftp(SftpView):
 
     def _change(
         self,
-        shown: str,
+        reported: str,
         send: Callable[[Any], object],
         made: Callable[[], bool],
         again: Callable[[Any], object] | None = None,
@@ -271,7 +271,7 @@ class Sftp(SftpView):
                 raise
             resolved = True
         if resolved:
-            self.note_resolved(shown)
+            self.note_resolved(reported)
 
     def _set(self, send: Callable[[Any], object]) -> None:
         """Set attributes: sending the same request twice has the same result."""

@@ -57,14 +57,14 @@ class Connection:
         """End the client's transport."""
         self._close()
 
-    def ask(self, read: Callable[[Any], T]) -> T:
-        """Return the answer to a read, which may be sent twice. ConnectionLost and OSError."""
+    def read(self, request: Callable[[Any], T]) -> T:
+        """Return the reply to a read request, which may be sent twice. ConnectionLost and OSError."""
         with self._lock:
             try:
-                return self._send(read)
+                return self._send(request)
             except ConnectionLost:
                 self._connect()
-                return self._send(read)
+                return self._send(request)
 
     def change(
         self,
@@ -157,13 +157,13 @@ def read_ahead(file: Any, size: int) -> None:
     """Request the whole of an open file at once; reading raises the error of a lost connection."""
     from paramiko import SSHException
 
-    ask = file._prefetch_thread  # noqa: SLF001  paramiko has no public hook
+    prefetch = file._prefetch_thread  # noqa: SLF001  paramiko has no public hook
 
     def quiet(*arguments: Any) -> None:
         """Run the library's prefetch without its traceback on stderr."""
         # An exception in the library's thread prints a traceback, although the reader gets the error too.
         with suppress(OSError, EOFError, SSHException):
-            ask(*arguments)
+            prefetch(*arguments)
 
     file._prefetch_thread = quiet  # noqa: SLF001  paramiko has no public hook
     file.prefetch(size)

@@ -33,8 +33,8 @@ def entries(client: Any, path: bytes) -> list[Any]:
         except EOFError:
             break
         for _ in range(message.get_int()):
-            name, shown = message.get_binary(), message.get_binary()
-            row = SFTPAttributes._from_msg(message, from_server(name), shown)  # noqa: SLF001  paramiko's parser of the same row
+            name, long_name = message.get_binary(), message.get_binary()
+            row = SFTPAttributes._from_msg(message, from_server(name), long_name)  # noqa: SLF001  paramiko's parser of the same row
             if name not in (b".", b".."):
                 found.append(row)
     client._request(CMD_CLOSE, handle)  # noqa: SLF001  its public methods decode names

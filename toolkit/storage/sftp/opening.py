@@ -96,7 +96,7 @@ def sftp_on(fs: Any, root: str) -> Sftp:
     def reconnect() -> Any:
         """Reconnect the file system and return its new client."""
         former = fs.client
-        fs._connect()  # noqa: SLF001  fsspec's only way to connect again
+        fs._connect()  # noqa: SLF001  fsspec has no public method to connect again
         former.close()
         return fs.ftp
 

@@ -63,8 +63,8 @@ class SftpView(StoreBase):
     def __init__(self, connection: Connection, root: str, server: StoragePlace) -> None:
         self._connection = connection
         try:
-            self.root = connection.ask(lambda client: real_path(client, root)).rstrip("/")
-            found = S.S_ISDIR(connection.ask(lambda client: client.stat(self._absolute(paths.ROOT))).st_mode)
+            self.root = connection.read(lambda client: real_path(client, root)).rstrip("/")
+            found = S.S_ISDIR(connection.read(lambda client: client.stat(self._absolute(paths.ROOT))).st_mode)
         except OSError:
             connection.close()
             raise CallError("not_found", "The project root does not exist on the server") from None
@@ -126,7 +126,9 @@ class SftpView(StoreBase):
         max_bytes, data = MAX_FILE if limit is None else limit, b""
         if (found.size or 0) <= max_bytes:
             with errors(spot.path):
-                data = self._connection.ask(lambda client: self._content(client, spot.path, found, max_bytes))
+                data = self._connection.read(
+                    lambda client: self._content(client, spot.path, found, max_bytes)
+                )
         if (found.size or 0) > max_bytes or len(data) > max_bytes:
             raise CallError("too_large", f"'{spot.path}' is larger than {max_bytes} bytes", where=spot.path)
         return data
@@ -156,7 +158,7 @@ class SftpView(StoreBase):
         found: dict[str, Stat] = {}
         left_out: list[str] = []
         with errors(path):
-            for row in self._connection.ask(lambda client: entries(client, self._absolute(path))):
+            for row in self._connection.read(lambda client: entries(client, self._absolute(path))):
                 if row.filename in found or not _is_name(row.filename):
                     left_out.append(row.filename)
                     continue
@@ -200,7 +202,7 @@ class SftpView(StoreBase):
                 return None
 
     def _lstat(self, path: str) -> Any:
-        return self._connection.ask(lambda client: client.lstat(self._absolute(path)))
+        return self._connection.read(lambda client: client.lstat(self._absolute(path)))
 
     def _stat(self, path: str, row: Any) -> Stat:
         # An entry whose kind the server does not report is never opened.
@@ -216,7 +218,7 @@ class SftpView(StoreBase):
         )
 
     def _target(self, path: str) -> str | None:
-        found = self._connection.ask(lambda client: client.readlink(self._absolute(path)))
+        found = self._connection.read(lambda client: client.readlink(self._absolute(path)))
         return None if found is None else from_server(found)
 
     def _judged_fields(self, path: str, judged: Stat) -> Metadata:
@@ -240,11 +242,11 @@ class SftpView(StoreBase):
         judged = {entry.path[len(change.path) :]: entry.stat for entry in change.entries}
         return found.keys() != judged.keys() or any(not alike(judged[key], found[key]) for key in found)
 
-    def _walk(self, path: str, shown: str = "") -> Iterator[tuple[str, Stat]]:
+    def _walk(self, path: str, prefix: str = "") -> Iterator[tuple[str, Stat]]:
         for name, stat in self.level(path)[0]:
-            yield f"{shown}/{name}", stat
+            yield f"{prefix}/{name}", stat
             if stat.kind == DIRECTORY:
-                yield from self._walk(paths.child(path, name), f"{shown}/{name}")
+                yield from self._walk(paths.child(path, name), f"{prefix}/{name}")
 
 
 def _names_of_link(link: Stat, names: tuple[str, ...], count: int) -> list[str]:
