@@ -140,5 +140,5 @@ def test_no_marker_is_put_over_what_is_there(monkeypatch: pytest.MonkeyPatch) ->
         raise FileExistsError(path)
 
     monkeypatch.setattr(fs, "pipe_file", pipe_file)
-    tree._mark("d")
+    tree._create_marker("d")
     assert written == ["create"]

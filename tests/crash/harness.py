@@ -33,7 +33,7 @@ from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.content_files import LARGE
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.storage.local import syscalls as kernel
+from ringfence.toolkit.storage.local import syscalls
 from tests.crash import mutants
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')
@@ -148,7 +148,7 @@ class Steps:
         self._tell = tell
         for name in _NAMES:
             setattr(os, name, self._wrapped(name, getattr(os, name)))
-        kernel.rename_new = self._wrapped("renameat2", kernel.rename_new)
+        syscalls.rename_new = self._wrapped("renameat2", syscalls.rename_new)
         real_open = os.open
 
         def open_(path: Any, flags: int, *more: Any, **options: Any) -> int:

@@ -14,7 +14,7 @@ import pytest
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.history.content_files import LARGE
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.storage.local import syscalls as kernel
+from ringfence.toolkit.storage.local import syscalls
 from tests.crash.harness import ALLOW, digest, files_of, kept, replayed
 
 FILES = {"d/a": b"a\n", "d/s/b": b"b\n", "f": b"f\n", "g": b"g\n"}
@@ -40,7 +40,7 @@ class Failing:
         self.left, self._for_good = at, for_good
         for name in ("rename", "link", "unlink", "write", "fsync", "mkdir", "rmdir", "fchmod"):
             patch.setattr(os, name, self._wrapped(getattr(os, name), _full))
-        patch.setattr(kernel, "rename_new", self._wrapped(kernel.rename_new, _full))
+        patch.setattr(syscalls, "rename_new", self._wrapped(syscalls.rename_new, _full))
         patch.setattr(session.state, "db", _Database(session.state.db, self))
 
     def happened(self) -> bool:

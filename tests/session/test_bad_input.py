@@ -20,7 +20,7 @@ from ringfence.toolkit.locations import local_place
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.state.open import default_place
 from ringfence.toolkit.state.protocol import VERSION
-from ringfence.toolkit.storage.local import syscalls as kernel
+from ringfence.toolkit.storage.local import syscalls
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 CHANGES = {
@@ -238,7 +238,7 @@ def test_a_disk_that_takes_nothing(
         with monkeypatch.context() as patch:
             for name in ("open", "mkdir", "link", "rename", "symlink", "write", "unlink", "rmdir"):
                 patch.setattr(os, name, failing(name))
-            patch.setattr(kernel, "rename_new", failing("rename"))
+            patch.setattr(syscalls, "rename_new", failing("rename"))
             result = call(session, tool, **CHANGES[tool])
         assert code(result) in expected, result
         if tool in CANNOT:

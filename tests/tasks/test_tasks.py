@@ -469,7 +469,7 @@ def test_a_lost_answer_of_a_task_store_is_told_of_as_one_of_the_workspace() -> N
     with Session("/ws", Policy.loads(ALLOW), fs=fs, state=":memory:", tasks="/store") as session:
         joined: Any = session.workspace.backend
         assert call(session, "delete_tasks", task_ids=[U]).ok
-        for side, path in ((joined._main, "a"), (joined._store, "x/y"), (joined._opened, "z")):
+        for side, path in ((joined._main, "a"), (joined._store, "x/y"), (joined._trash, "z")):
             side.note_resolved(path)
         assert joined.take_resolved() == ("a", "@tasks/x/y", "@tasks/.trash/z")
         assert joined.take_resolved() == ()
@@ -529,8 +529,8 @@ def dying(act):
     return step
 for name in ("rename", "unlink", "rmdir", "mkdir"):
     setattr(os, name, dying(getattr(os, name)))
-from ringfence.toolkit.storage.local import syscalls as kernel
-kernel.rename_new = dying(kernel.rename_new)
+from ringfence.toolkit.storage.local import syscalls
+syscalls.rename_new = dying(syscalls.rename_new)
 with Session(root, Policy.loads('version: 1\\nrules: {"*": allow}'), state=state, tasks=store) as session:
     ids = sorted(name for name in os.listdir(store) if "-" in name)
     session.call({"tool": "delete_tasks", "arguments": {"task_ids": ids, "permanent": permanent == "1"}})

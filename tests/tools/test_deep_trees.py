@@ -13,7 +13,7 @@ import pytest
 
 from ringfence.policy import Policy
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.storage.local import directory as folder
+from ringfence.toolkit.storage.local import directory
 
 ALLOW = Policy.loads(
     'version: 1\ndurable: false\nrules: {"*": allow}\nlimits: {delete: {max_files: 99999}}\n'
@@ -97,7 +97,7 @@ def few_descriptors() -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     fd = os.open("/dev/null", os.O_RDONLY)
     os.close(fd)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (fd + folder.KEPT_OPEN + FEW, before[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (fd + directory.KEPT_OPEN + FEW, before[1]))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
@@ -112,9 +112,9 @@ def test_a_deep_tree_is_deleted_and_comes_back(
     deep: Deep, monkeypatch: pytest.MonkeyPatch, kernel_helps: bool
 ) -> None:
     if not kernel_helps:
-        from ringfence.toolkit.storage.local import syscalls as kernel
+        from ringfence.toolkit.storage.local import syscalls
 
-        monkeypatch.setattr(kernel, "probe", lambda _: kernel.Kernel())
+        monkeypatch.setattr(syscalls, "probe", lambda _: syscalls.Kernel())
     before = deep.look()
     assert len(before) == LEVELS + 1
     with Session(deep.root, ALLOW, state=":memory:") as session:
