@@ -95,7 +95,7 @@ def test_a_file_that_is_open_is_neither_replaced_nor_removed(windows: Any) -> No
 @pytest.mark.parametrize("store", ["C:\\", "C:\\Windows\\System32", "C:\\Users"])
 def test_no_place_of_windows_is_known_as_one_of_the_system(windows: Any, store: str) -> None:
     """The list of places where no task store can be has those of Linux and macOS alone."""
-    task_mount_open._refuse_system_directory(store, ROOT)
+    task_mount_open._refuse_unsafe(store, ROOT)
 
 
 def test_a_workspace_in_memory_takes_the_names_that_windows_would_not(windows: Any) -> None:

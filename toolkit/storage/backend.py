@@ -257,7 +257,7 @@ class WritableTree(Tree, Protocol):
     def remove(self, spot: Any, change: Delete, temporary: str) -> Iterator[str | FailedEntry]:
         """Delete exactly the listed entries for good.
 
-        Yields the path of each removed entry, and a Missed for each entry that stays.
+        Yields the path of each removed entry, and a FailedEntry for each entry that stays.
         """
 
     def quarantine(self, spot: Any, change: Delete, name: str) -> Iterator[str | FailedEntry]:

@@ -34,7 +34,7 @@ def local_path(root: str, fs: Any = None, options: dict[str, Any] | None = None)
         )
     if "://" not in root:
         return root
-    return None if "::" in root else _path_of_url(root, options or {})
+    return None if "::" in root else _url_path(root, options or {})
 
 
 def refuse_local(fs: Any) -> None:
@@ -43,7 +43,7 @@ def refuse_local(fs: Any) -> None:
         raise _refused(type(fs))
 
 
-def _path_of_url(url: str, options: dict[str, Any]) -> str | None:
+def _url_path(url: str, options: dict[str, Any]) -> str | None:
     import fsspec
     from fsspec.implementations.local import LocalFileSystem
 
@@ -55,7 +55,7 @@ def _path_of_url(url: str, options: dict[str, Any]) -> str | None:
     except Exception:  # noqa: BLE001  opening the store reports an unknown or missing protocol
         return None  # unknown or not installed, which opening the store reports
     if kind is ConfinedFileSystem:
-        return _path_of_confined(url, options)
+        return _confined_path(url, options)
     if kind is not LocalFileSystem:
         if _reaches_disk(kind):
             raise _refused(kind)
@@ -68,7 +68,7 @@ def _path_of_url(url: str, options: dict[str, Any]) -> str | None:
     return str(LocalFileSystem._strip_protocol(f"file://{rest}"))  # noqa: SLF001  fsspec has no public method for a path
 
 
-def _path_of_confined(url: str, options: dict[str, Any]) -> str:
+def _confined_path(url: str, options: dict[str, Any]) -> str:
     from ringfence.toolkit.storage.local.fsspec_adapter import ConfinedFileSystem
 
     arguments: dict[str, Any] = {"root": ".", **ConfinedFileSystem._get_kwargs_from_urls(url), **options}  # noqa: SLF001  fsspec has no public method for it

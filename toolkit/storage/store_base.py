@@ -78,7 +78,7 @@ class StoreBase(ABC):
         raise CallError("io_error", "This store has no quarantine")
 
     def quarantine_beside(self, state: str, *, make: bool = True) -> None:  # noqa: B027  a default
-        """Do nothing: the history keeps what is deleted from a store."""
+        """Do nothing: the history has the content of files that are deleted from a store."""
 
     @property
     def quarantine_name(self) -> str | None:

@@ -143,11 +143,11 @@ class TaskMount:
         return None if side is None else side.stat(inner)
 
     def read(self, spot: Spot, limit: int | None = None, known: Stat | None = None) -> bytes:
-        side, inner = self._existing_side_of(spot)
+        side, inner = self._existing_side(spot)
         return side.read(inner, limit, known)
 
     def chunks(self, spot: Spot, known: Stat | None = None) -> Iterator[bytes]:
-        side, inner = self._existing_side_of(spot)
+        side, inner = self._existing_side(spot)
         yield from side.chunks(inner, known)
 
     def metadata(self, spot: Spot, stat: Stat, *, copied: bool = False) -> Metadata | None:
@@ -156,7 +156,7 @@ class TaskMount:
 
     @contextmanager
     def folder(self, spot: Spot) -> Iterator[Folder]:
-        side, inner = self._existing_side_of(spot)
+        side, inner = self._existing_side(spot)
         with side.folder(inner) as found:
             yield TaskFolder(found, spot) if isinstance(spot, TaskSpot) else found
 
@@ -193,7 +193,7 @@ class TaskMount:
         metadata: Metadata | None = None,
     ) -> NotKept:
         self._prepare_trash(spot)
-        side, inner = self._existing_side_of(spot)
+        side, inner = self._existing_side(spot)
         return side.create(inner, data, mode, temporary, metadata)
 
     def replace(  # noqa: PLR0913  the protocol's parameters
@@ -206,14 +206,14 @@ class TaskMount:
         before: bytes | None = None,
         metadata: Metadata | None = None,
     ) -> NotKept:
-        side, inner = self._existing_side_of(spot)
+        side, inner = self._existing_side(spot)
         if not side.traits.quarantines:  # checked here, because its message would name the path on that side
             check_content(self, spot, before)
             before = None
         return side.replace(inner, data, stat, mode, temporary, before, metadata)
 
     def remove(self, spot: Spot, change: Delete, temporary: str) -> Iterator[str | FailedEntry]:
-        side, inner = self._existing_side_of(spot)
+        side, inner = self._existing_side(spot)
         if not isinstance(spot, TaskSpot):
             yield from side.remove(inner, change, temporary)
             return
@@ -258,30 +258,30 @@ class TaskMount:
                 raise CallError("invalid_move", "Nothing moves between the workspace and the task store")
             return self._main.move(source, destination, change)
         self._prepare_trash(destination)
-        origin, target = self._existing_side_of(source), self._existing_side_of(destination)
+        origin, target = self._existing_side(source), self._existing_side(destination)
         if _is_local(origin[0]):
             # Both are directories of this machine, and a rename needs only their descriptors.
             return origin[0].move(origin[1], target[1], change)
         return move_between(origin[0], target[0], source, destination, change)
 
     def make_directory(self, spot: Spot) -> None:
-        side, inner = self._existing_side_of(spot)
+        side, inner = self._existing_side(spot)
         side.make_directory(inner)
 
     def remove_directory(self, spot: Spot) -> None:
-        side, inner = self._existing_side_of(spot)
+        side, inner = self._existing_side(spot)
         side.remove_directory(inner)
 
     def make_link(self, spot: Spot, target: str) -> None:
-        side, inner = self._existing_side_of(spot)
+        side, inner = self._existing_side(spot)
         side.make_link(inner, target)
 
     def set_metadata(self, spot: Spot, mode: int | None, metadata: Metadata | None) -> NotKept:
-        side, inner = self._existing_side_of(spot)
+        side, inner = self._existing_side(spot)
         return side.set_metadata(inner, mode, metadata)
 
     def set_mode(self, spot: Spot, stat: Stat, mode: int) -> None:
-        side, inner = self._existing_side_of(spot)
+        side, inner = self._existing_side(spot)
         side.set_mode(inner, stat, mode)
 
     def sweep(self, spot: Spot, temporary: str) -> None:
@@ -312,7 +312,7 @@ class TaskMount:
             return spot.side, spot.inner
         return self._main, spot
 
-    def _existing_side_of(self, spot: Spot) -> tuple[WritableTree, Spot]:
+    def _existing_side(self, spot: Spot) -> tuple[WritableTree, Spot]:
         side, inner = self._side_of(spot)
         if side is None:
             raise CallError("not_found", f"'{spot.path}' does not exist", where=spot.path)

@@ -88,7 +88,7 @@ def _local(main: WritableTree, place: str, durable: bool) -> TaskMount:
 
     refuse_windows()
     real = os.path.realpath(place)
-    _refuse_system_directory(real, main.root)
+    _refuse_unsafe(real, main.root)
     trash_path = Path(f"{real}.trash")
 
     def store() -> WritableTree:
@@ -143,7 +143,7 @@ def _check_directory(real: str) -> None:
     raise CallError(code, "Cannot resolve storage directory", where="tasks", hint=hint)
 
 
-def _refuse_system_directory(real: str, root: str) -> None:
+def _refuse_unsafe(real: str, root: str) -> None:
     home = os.path.realpath(Path.home())
     if real in _TOP:
         raise _refused("a top directory of the system")

@@ -236,7 +236,7 @@ class ReadOnlyContract(Contract):
         with workspace.open(Policy.loads(case.get("policy", ALLOW)), case.get("agent", "default")) as session:
             for call, want in zip(case["calls"], case["expect"], strict=True):
                 if _is_read(call):
-                    _ = refused or check(session, workspace, call, _where_nothing_is_writable(want))
+                    _ = refused or check(session, workspace, call, _unwritable(want))
                 else:
                     refused |= _refused(session.call(_filled_call(call, workspace)), want)
         assert workspace.tree() == before
@@ -246,7 +246,7 @@ def _is_read(call: dict[str, Any]) -> bool:
     return "raw" in call or call["tool"] not in TOOLS or TOOLS[call["tool"]].safety == "safe"
 
 
-def _where_nothing_is_writable(want: dict[str, Any]) -> dict[str, Any]:
+def _unwritable(want: dict[str, Any]) -> dict[str, Any]:
     """Return a case's expected result of a read, where nothing can be written."""
     text = yaml.safe_dump(want).replace("Writable: Yes", "Writable: No")
     found: dict[str, Any] = yaml.safe_load(text)

@@ -39,7 +39,7 @@ class Store(StoreView):
         with changing(spot.path):
             self._create(spot.path, new.data)
         self._check_content(spot.path, new.data)
-        return self._not_kept_of(spot.path, new.metadata)
+        return self._missing_fields(spot.path, new.metadata)
 
     def _put_over(self, spot: StoreSpot, new: NewContent, stat: Stat, before: bytes | None) -> NotKept:
         self._check_writable(spot.path)
@@ -47,7 +47,7 @@ class Store(StoreView):
         with changing(spot.path):
             metadata = self._replace(spot.path, new.data, stat)
         self._check_content(spot.path, new.data)
-        return self._not_kept_of(spot.path, {**metadata, **new.metadata})
+        return self._missing_fields(spot.path, {**metadata, **new.metadata})
 
     def remove(self, spot: StoreSpot, change: Delete, temporary: str) -> Iterator[str | FailedEntry]:
         """Delete exactly the listed entries, files first; an entry that differs by now is kept."""
@@ -125,7 +125,7 @@ class Store(StoreView):
             if change.over is not None:  # the replaced content cannot be restored
                 raise CallError("io_error", f"'{target_of(entry)}' was replaced", where=target_of(entry))
             if entry.stat.kind == DIRECTORY:
-                self._remove_copied_directory(target_of(entry))
+                self._remove_copy(target_of(entry))
                 return
             with errors(target_of(entry)):
                 self._remove(target_of(entry), copies[target_of(entry)])
@@ -149,7 +149,7 @@ class Store(StoreView):
         if found is None or found.kind != DIRECTORY:
             raise _dropped(f"the directory '{spot.path}'", spot.path)
 
-    def _remove_copied_directory(self, path: str) -> None:
+    def _remove_copy(self, path: str) -> None:
         """Remove a directory that was made just now, unless somebody else has put something into it."""
         try:
             self.remove_directory(StoreSpot(path))
@@ -195,7 +195,7 @@ class Store(StoreView):
             message = f"The store did not remove '{path}', and reported no error"
             raise CallError("io_error", message, where=path, hint=_CHECK_HINT)
 
-    def _not_kept_of(self, path: str, wanted: Metadata) -> NotKept:
+    def _missing_fields(self, path: str, wanted: Metadata) -> NotKept:
         """Return the wanted fields that a file does not have; the store cannot set them."""
         if not wanted:
             return ()

@@ -20,7 +20,7 @@ class SerialFtp:
     def __init__(self, fs: Any) -> None:
         self._fs = fs
         self._lock = threading.RLock()
-        self._raise_hidden_failures()
+        self._expose_failures()
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._fs, name)
@@ -50,9 +50,9 @@ class SerialFtp:
                 self._fs.ftp.prot_p()
         except Exception:  # noqa: BLE001  whatever fails, the connection is lost
             raise _connection_lost() from None
-        self._raise_hidden_failures()
+        self._expose_failures()
 
-    def _raise_hidden_failures(self) -> None:
+    def _expose_failures(self) -> None:
         """Make the client raise OSError for failures that fsspec reports as missing files."""
         ftp = self._fs.ftp
         for name in ("mlsd", "retrbinary"):

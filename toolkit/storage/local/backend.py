@@ -251,16 +251,16 @@ class Local:
     def remove(self, spot: LocalSpot, change: Delete, temporary: str) -> Iterator[str | FailedEntry]:
         """Rename the entry into the quarantine, compare it with the listing, then delete it.
 
-        Yields the path of each removed entry and a Missed for each that stays. An entry that is not the
+        Yields the path of each removed entry and a FailedEntry for each that stays. An entry that is not the
         judged one is put back; CallError `path_changed`.
         """
-        yield from self._delete_by_rename(spot, change, temporary, keep=False)
+        yield from self._removal(spot, change, temporary, keep=False)
 
     def quarantine(self, spot: LocalSpot, change: Delete, name: str) -> Iterator[str | FailedEntry]:
         """Rename the entry into the quarantine, compare it as `remove` does, and keep it there as `name`."""
-        yield from self._delete_by_rename(spot, change, name, keep=True)
+        yield from self._removal(spot, change, name, keep=True)
 
-    def _delete_by_rename(
+    def _removal(
         self, spot: LocalSpot, change: Delete, name: str, *, keep: bool
     ) -> Iterator[str | FailedEntry]:
         from ringfence.toolkit.storage.local.deletion import Removal

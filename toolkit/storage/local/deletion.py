@@ -21,7 +21,7 @@ from ringfence.toolkit.storage.local.entries import before_rename, lstat, stat_w
 from ringfence.toolkit.storage.local.spot import LocalSpot
 from ringfence.toolkit.storage.tree_walk import walk
 
-_Find = Callable[[], LocalSpot]
+_Resolve = Callable[[], LocalSpot]
 
 
 class _Disk(Tree, Protocol):
@@ -43,7 +43,7 @@ class _Opened(NamedTuple):
     handles: ExitStack
     folder: LocalFolder
     left: Iterator[Entry]
-    spot: _Find
+    resolve: _Resolve
     entry: Entry
 
 
@@ -66,7 +66,7 @@ class Removal:
             self._below.setdefault(paths.parent(entry.path), []).append(entry)
 
     def run(self) -> Iterator[str | FailedEntry]:
-        """Yield the path of each removed entry, and a Missed for each that stays.
+        """Yield the path of each removed entry, and a FailedEntry for each that stays.
 
         CallError `path_changed`, OSError.
         """
@@ -103,10 +103,7 @@ class Removal:
         self._disk.sync(quarantined.fd)
 
     def _differs(self) -> str | None:
-        """Return the first path at which the quarantined entry is not the judged one.
-
-        None if it is the same.
-        """
+        """Return the first path at which the entry is not the judged one; None if it is the same."""
         change = self._change
         now = stat_with_target(self._quarantined.fd, self._quarantined.name, lstat(self._quarantined))
         if now.kind != change.stat.kind:
@@ -140,27 +137,29 @@ class Removal:
                     continue
                 done = opened.pop()
                 done.handles.close()
-                step = self._remove_entry(done.spot, done.entry)
+                step = self._remove_entry(done.resolve, done.entry)
         finally:
             while opened:
                 opened.pop().handles.close()
 
-    def _open_or_remove(self, opened: list[_Opened], spot: _Find, entry: Entry) -> str | FailedEntry | None:
+    def _open_or_remove(
+        self, opened: list[_Opened], resolve: _Resolve, entry: Entry
+    ) -> str | FailedEntry | None:
         """Open a directory with listed entries and return None; remove any other entry at once."""
         below = self._below.get(entry.path, ())
         if not below:
-            return self._remove_entry(spot, entry)
+            return self._remove_entry(resolve, entry)
         try:
             with ExitStack() as handles:
-                folder = handles.enter_context(self._disk.folder(spot()))
-                opened.append(_Opened(handles.pop_all(), folder, iter(below), spot, entry))
+                folder = handles.enter_context(self._disk.folder(resolve()))
+                opened.append(_Opened(handles.pop_all(), folder, iter(below), resolve, entry))
         except CallError as error:
             return FailedEntry(entry.path, error.message, error.code)
         return None
 
-    def _remove_entry(self, find: _Find, entry: Entry) -> str | FailedEntry:
+    def _remove_entry(self, resolve: _Resolve, entry: Entry) -> str | FailedEntry:
         try:
-            spot = find()
+            spot = resolve()
             if entry.stat.kind == DIRECTORY:
                 os.rmdir(spot.name, dir_fd=spot.fd)
                 return entry.path

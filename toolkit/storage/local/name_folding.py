@@ -25,16 +25,16 @@ def folding_of(fd: int, path: str) -> Folding:
     Where no name decides, the default of this kind of machine applies.
     """
     apple = sys.platform == "darwin"
-    ignores_case = _ask_file_system(fd, apple)
+    ignores_case = _reported_case(fd, apple)
     if ignores_case is None:
-        ignores_case = _compare_names(fd, path)
+        ignores_case = _compared_case(fd, path)
     if ignores_case or (ignores_case is None and apple):
         return Folding.CASE
     # Apple's file systems never distinguish the two forms.
     return Folding.FORM if apple or _ignores_form(fd) else Folding.NONE
 
 
-def _ask_file_system(fd: int, apple: bool) -> bool | None:
+def _reported_case(fd: int, apple: bool) -> bool | None:
     from ringfence.toolkit.fake_fs import is_faked
 
     if is_faked():
@@ -59,7 +59,7 @@ def _flags(fd: int) -> int:
     return found[0]
 
 
-def _compare_names(fd: int, path: str) -> bool | None:
+def _compared_case(fd: int, path: str) -> bool | None:
     """Whether a name in the directory, or its own, exists in another case; None if none has letters."""
     letters = (name for name in sorted(os.listdir(fd)) if _has_case(name))
     ignores_case = _any(

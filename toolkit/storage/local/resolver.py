@@ -92,7 +92,7 @@ def _resolve_deep(kernel: Kernel, root: int, names: tuple[str, ...]) -> LocalSpo
             return LocalSpot(descend(kernel, root, on_disk), names, owned=True)
         except (FileNotFoundError, NotADirectoryError):
             depth = _existing_depth(kernel, root, on_disk)
-        return _spot_below_missing(descend(kernel, root, on_disk[:depth]), names, depth)
+        return _missing_spot(descend(kernel, root, on_disk[:depth]), names, depth)
 
 
 def _existing_depth(kernel: Kernel, root: int, on_disk: list[str]) -> int:
@@ -109,7 +109,7 @@ def _existing_depth(kernel: Kernel, root: int, on_disk: list[str]) -> int:
     return low
 
 
-def _spot_below_missing(fd: int, names: tuple[str, ...], depth: int) -> LocalSpot:
+def _missing_spot(fd: int, names: tuple[str, ...], depth: int) -> LocalSpot:
     """Return the spot of names of which only the first `depth` are directories, the last open as `fd`."""
     spot = LocalSpot(fd, names, rest=len(names) - 1 - depth, owned=True)
     try:
@@ -150,7 +150,7 @@ class _Walk:
         """Return the spot, which takes over one descriptor. CallError as in `Local.resolve`, OSError."""
         for _ in range(_MAX_STEPS):
             if not self._left:
-                return self._finish_in_directory()
+                return self._finish_directory()
             name = self._left.pop()
             if name == "..":
                 self._up()
@@ -175,7 +175,7 @@ class _Walk:
                 return self._finish(name)
             fd = os.open(to_disk(name), _PASS, dir_fd=self._stack[-1])
         except FileNotFoundError:
-            return self._finish_at_missing(name)
+            return self._finish_missing(name)
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
                 raise
@@ -199,7 +199,7 @@ class _Walk:
                 self._left.append(name)
                 return None
             if error.errno == errno.ENOTDIR and self._left:
-                spot = self._finish_at_missing(name)
+                spot = self._finish_missing(name)
                 spot.blocked = True
                 return spot
             raise error from None
@@ -224,13 +224,13 @@ class _Walk:
     def _mode(self, name: str) -> int:
         return os.stat(to_disk(name), dir_fd=self._stack[-1], follow_symlinks=False).st_mode
 
-    def _finish_at_missing(self, name: str) -> LocalSpot:
+    def _finish_missing(self, name: str) -> LocalSpot:
         rest = list(reversed(self._left))
         if ".." in rest:
             raise CallError("not_found", "A directory in the path does not exist")
         return self._finish(name, rest)
 
-    def _finish_in_directory(self) -> LocalSpot:
+    def _finish_directory(self) -> LocalSpot:
         """Return the spot of a directory that was entered already: its name in its parent."""
         if len(self._stack) == 1:
             return LocalSpot(self._stack[0], ())

@@ -66,7 +66,7 @@ class Conditional(Conditions, StoreBase):
         """
         with counted() as sends:
             try:
-                return self._call_again_after_race(sends, method, **arguments)
+                return self._call_retrying(sends, method, **arguments)
             except CallError:
                 raise
             except Exception as error:
@@ -87,7 +87,7 @@ class Conditional(Conditions, StoreBase):
         self.note_resolved(path)
         return tag
 
-    def _call_again_after_race(self, sends: Sends, method: str, **arguments: Any) -> Any:
+    def _call_retrying(self, sends: Sends, method: str, **arguments: Any) -> Any:
         """Send again where Amazon refuses one of two concurrent requests without checking its condition."""
         try:
             return self._call(method, **arguments)

@@ -152,11 +152,11 @@ class Conditions(Requests):
 
     def _is_supported(self, kind: str, key: str, content: bytes) -> bool:
         if kind == _CONTENT:
-            return self._is_given_back(key, content)
+            return self._is_stored(key, content)
         probe = _PROBES[kind]
         return _was_checked(self._call(probe.method, **probe.arguments_for(self._bucket, key)))
 
-    def _is_given_back(self, key: str, content: bytes) -> bool:
+    def _is_stored(self, key: str, content: bytes) -> bool:
         return self._read_body(self._call("get_object", Key=key)["Body"]) == content
 
 

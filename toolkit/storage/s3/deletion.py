@@ -34,7 +34,7 @@ class ConditionalDeletion(Conditional):
     """The deleting methods of the S3 backend."""
 
     def delete(self, keys: list[KeyToDelete]) -> Iterator[str | FailedEntry]:
-        """Delete keys in their judged version; yields the path of each, or a Missed for each that stays.
+        """Delete keys in their judged version; yields the path of each, or a FailedEntry for each that stays.
 
         Where the server ignores the condition, the caller checks many keys right before.
         """
@@ -62,9 +62,9 @@ class ConditionalDeletion(Conditional):
         try:
             with errors(one.path, taken="path_changed"):
                 if self.supports("delete"):
-                    self._delete_if_same(one)
+                    self._delete_judged(one)
                 else:
-                    self._compare_and_delete(one)
+                    self._delete_compared(one)
         except CallError as error:
             # A missing key was deleted by this request, which the client repeats, or by somebody else.
             if error.code == "not_found" or (error.code == "path_changed" and self._current(one) is None):
@@ -72,7 +72,7 @@ class ConditionalDeletion(Conditional):
             return FailedEntry(one.path, error.message, error.code)
         return one.path
 
-    def _delete_if_same(self, one: KeyToDelete) -> None:
+    def _delete_judged(self, one: KeyToDelete) -> None:
         def verify() -> str | None:
             return _DELETED if self._is_deleted(one) else None
 
@@ -80,11 +80,11 @@ class ConditionalDeletion(Conditional):
             self.change(one.path, "delete_object", verify, Key=self._key(one.key), IfMatch=one.tag)
         except PermissionError:
             # Amazon requires read permission for it, which a plain deletion does not need.
-            self._compare_and_delete(one)
+            self._delete_compared(one)
             self._support["delete"] = False  # for this session only, because the permission is missing
             self._probed_at.pop("delete", None)
 
-    def _compare_and_delete(self, one: KeyToDelete) -> None:
+    def _delete_compared(self, one: KeyToDelete) -> None:
         now = self._current(one)
         if now is None or now.identity != one.tag:
             raise path_changed(one.path)

@@ -20,7 +20,7 @@ _LOCKED = ("ObjectLockMode", "ObjectLockLegalHoldStatus")
 # The client's transfer encoding, which some servers store as the content's own encoding.
 _TRANSFER_ENCODING = "aws-chunked"
 _LOST, TAGS, _TAG_COUNT = "lost", "tags", "TagCount"
-_ONLY_BY_COPY = ("expires", "user metadata")  # fields that a COPY takes along and a PUT cannot set
+_COPY_ONLY = ("expires", "user metadata")  # fields that a COPY takes along and a PUT cannot set
 # Fields that a server may refuse, and their names in messages.
 OPTIONAL = {"Tagging": TAGS, "StorageClass": "storage class", "WebsiteRedirectLocation": "website redirect"}
 
@@ -87,7 +87,7 @@ def not_kept(metadata: Metadata | None, reply: Any, refused: tuple[str, ...], *,
         return refused
     names = {*metadata.get(_LOST, ()), *refused}
     if copied:
-        names -= {*_ONLY_BY_COPY}
+        names -= {*_COPY_ONLY}
     elif any(not _is_sent(key, value) for key, value in metadata.get("Metadata", {}).items()):
         names.add("user metadata")
     encryption = metadata.get("encryption", {})

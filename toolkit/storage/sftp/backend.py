@@ -38,7 +38,7 @@ class Sftp(SftpView):
         self._late_temporaries: set[str] = set()  # that a request over a lost connection may still create
 
     def close(self) -> None:
-        self._remove_late_temporaries()
+        self._sweep_late()
         super().close()
 
     def sibling(self, suffix: str) -> Sftp:
@@ -65,8 +65,8 @@ class Sftp(SftpView):
         """Create a file completely or not at all; SFTP's rename, unlike POSIX's, fails for a taken name."""
         with changing(spot.path):
             temporary, not_kept = self._write_temporary(spot, new.data, new.mode, new.metadata, new.temporary)
-            with self._removing_if_it_fails(temporary):
-                self._rename_to_free(temporary, spot.path, spot.path)
+            with self._cleanup(temporary):
+                self._rename_new(temporary, spot.path, spot.path)
         return not_kept
 
     def _put_over(self, spot: SftpSpot, new: NewContent, stat: Stat, before: bytes | None) -> NotKept:
@@ -75,7 +75,7 @@ class Sftp(SftpView):
             fields = {name: value for name, value in fields.items() if value is not None}
             wanted = stat.mode if new.mode is None else new.mode
             temporary, not_kept = self._write_temporary(spot, new.data, wanted, fields, new.temporary)
-            with self._removing_if_it_fails(temporary):
+            with self._cleanup(temporary):
                 # As late as possible: between this check and the rename nothing stops another writer.
                 check_content(self, spot, before)
                 self._rename_over(temporary, spot.path, stat)
@@ -86,15 +86,15 @@ class Sftp(SftpView):
         quarantined = f"{OWN_DIRECTORY}/{temporary or _temporary_name()}"
         with changing(spot.path):
             self._make_quarantine()
-            self._rename_to_free(spot.path, quarantined, spot.path)
+            self._rename_new(spot.path, quarantined, spot.path)
             try:
                 differs = self._differs(quarantined, change)
             except (CallError, OSError):
                 with suppress(CallError, OSError):  # recovery puts back an entry that is still quarantined
-                    self._rename_to_free(quarantined, spot.path, spot.path)
+                    self._rename_new(quarantined, spot.path, spot.path)
                 raise
             if differs:
-                self._rename_to_free(quarantined, spot.path, spot.path)
+                self._rename_new(quarantined, spot.path, spot.path)
                 raise path_changed(spot.path)
         incomplete = False
         for entry in (*reversed(change.entries), Entry(change.path, change.stat)):
@@ -110,14 +110,14 @@ class Sftp(SftpView):
                 yield entry.path
         if incomplete:
             with changing(spot.path):
-                self._rename_to_free(quarantined, spot.path, spot.path)
+                self._rename_new(quarantined, spot.path, spot.path)
 
     def move(self, source: SftpSpot, destination: SftpSpot, change: Move) -> NotKept:
         with errors(source.path):
             self._check_same(source.path, change.stat)
         with changing(destination.path):
             if change.over is None:
-                self._rename_to_free(source.path, destination.path, source.path)
+                self._rename_new(source.path, destination.path, source.path)
             else:
                 self._rename_over(source.path, destination.path, change.over)
         return ()
@@ -173,7 +173,7 @@ class Sftp(SftpView):
         self, spot: SftpSpot, data: bytes, mode: int | None, fields: Metadata, name: str
     ) -> tuple[str, NotKept]:
         """Create a temporary file beside the spot; returns its path and the fields that were not kept."""
-        self._remove_late_temporaries()
+        self._sweep_late()
         path = paths.child(paths.parent(spot.path), name or _temporary_name())
         not_kept: NotKept = ()
 
@@ -195,7 +195,7 @@ class Sftp(SftpView):
         self._connection.change(write, again=again, made=lambda: False)
         return path, not_kept
 
-    def _remove_late_temporaries(self) -> None:
+    def _sweep_late(self) -> None:
         """Remove the temporary files that a late request has created by now."""
         while self._late_temporaries:
             path = self._absolute(self._late_temporaries.pop())
@@ -203,7 +203,7 @@ class Sftp(SftpView):
                 self._connection.change(lambda client: client.remove(path), made=lambda: True)  # noqa: B023
 
     @contextmanager
-    def _removing_if_it_fails(self, temporary: str) -> Iterator[None]:
+    def _cleanup(self, temporary: str) -> Iterator[None]:
         """Remove a temporary file if the block fails; where that fails too, recovery removes it."""
         try:
             yield
@@ -212,7 +212,7 @@ class Sftp(SftpView):
                 self._remove(temporary, FILE, temporary)
             raise
 
-    def _rename_to_free(self, source: str, destination: str, reported: str) -> None:
+    def _rename_new(self, source: str, destination: str, reported: str) -> None:
         """Rename to a free name. FileExistsError and OSError."""
         rename = lambda client: client.rename(self._absolute(source), self._absolute(destination))  # noqa: E731
         try:

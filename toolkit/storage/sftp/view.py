@@ -95,7 +95,7 @@ class SftpView(StoreBase):
             found = self._lookup(path) if left or follow else None
             if found is not None and found.kind == LINK:
                 links += 1
-                left = [*_names_of_link(found, names, links), *left]
+                left = [*_link_names(found, names, links), *left]
                 continue
             reached.append(name)
             if left and (found is None or found.kind != DIRECTORY):
@@ -249,7 +249,7 @@ class SftpView(StoreBase):
                 yield from self._walk(paths.child(path, name), f"{prefix}/{name}")
 
 
-def _names_of_link(link: Stat, names: tuple[str, ...], count: int) -> list[str]:
+def _link_names(link: Stat, names: tuple[str, ...], count: int) -> list[str]:
     if ".." in names:
         raise CallError("path_invalid", "The path goes up ('..') and through a link, which is ambiguous")
     if count > _MAX_LINKS:

@@ -24,7 +24,7 @@ from ringfence.toolkit.testing.faults import verdict
 from ringfence.toolkit.testing.faults.model import KINDS, Fault, Seen
 
 FILE = Path(__file__).parent / "stores.yaml"  # a link to `tests/faults` in a checkout
-_FAULTS_PER_CALL = 2  # faults of each call in a sample, besides a lost reply
+_SAMPLE_FAULTS = 2  # faults of each call in a sample, besides a lost reply
 POLICY = 'version: 1\nrules: {"*": allow}\ndurable: false\n'
 
 
@@ -131,7 +131,7 @@ def sample(table: Table, kinds: Collection[str] = KINDS) -> list[Cell]:
     found = []
     for n, case in enumerate(table.calls):
         lost = [fault for fault in table.faults if str(fault) == "drop after"]
-        turns = [others[(n * _FAULTS_PER_CALL + k) % len(others)] for k in range(_FAULTS_PER_CALL)]
+        turns = [others[(n * _SAMPLE_FAULTS + k) % len(others)] for k in range(_SAMPLE_FAULTS)]
         found += [
             Cell(case, fault, n) for fault in (*lost, *turns) if fault.kind != "stale" or "theirs" in case
         ]
@@ -244,7 +244,7 @@ class _CallRuns:
             false = list(verdict.of_answer(result, truth, lenient=lenient))
             false += verdict.of_history(items, now, truth, settled=False)
         proxy.arm(None)
-        false += self._errors_after_restart(raw, state, call, want, attributes)
+        false += self._restart_errors(raw, state, call, want, attributes)
         answer = str(result.error["code"]) if result.error is not None else result.status
         return Run(self.case["name"], fault, answer, truth, tuple(dict.fromkeys(false)), seen)
 
@@ -291,7 +291,7 @@ class _CallRuns:
             return session.restore(**self.case["restore"])
         return session.call(self.case["call"])
 
-    def _errors_after_restart(
+    def _restart_errors(
         self, raw: RawTree, state: Path, call: str, want: verdict.Expected, attributes: bool
     ) -> Iterator[str]:
         """Open a new session, which recovers open intents; it must have every content, and undo the call."""
