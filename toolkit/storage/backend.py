@@ -167,19 +167,19 @@ class Tree(Protocol):
     def stat(self, spot: Any) -> Stat | None:
         """Return kind, size, times and identity of the entry; None if there is none."""
 
-    def read(self, spot: Any, limit: int | None = None, known: Stat | None = None) -> bytes:
+    def read(self, spot: Any, limit: int | None = None, judged: Stat | None = None) -> bytes:
         """Return the content of a file.
 
-        `limit`: CallError `too_large` for more bytes. `known`: the judged version; CallError `path_changed`
+        `limit`: CallError `too_large` for more bytes. `judged`: the judged version; CallError `path_changed`
         for any other, and a store may return what it read of exactly that version before, because the change
         that follows is made only if that version is still there. CallError `not_found`, `is_directory` or
         `not_regular_file`.
         """
 
-    def chunks(self, spot: Any, known: Stat | None = None) -> Iterator[bytes]:
+    def chunks(self, spot: Any, judged: Stat | None = None) -> Iterator[bytes]:
         """Yield the content of a file in pieces, where the backend can read it so.
 
-        CallError `path_changed` for another version than `known`, but only where `traits.quarantines`.
+        CallError `path_changed` for another version than `judged`, but only where `traits.quarantines`.
         """
 
     def metadata(self, spot: Any, stat: Stat, *, copied: bool = False) -> Metadata | None:

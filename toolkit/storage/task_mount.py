@@ -142,13 +142,13 @@ class TaskMount:
         side, inner = self._side_of(spot)
         return None if side is None else side.stat(inner)
 
-    def read(self, spot: Spot, limit: int | None = None, known: Stat | None = None) -> bytes:
+    def read(self, spot: Spot, limit: int | None = None, judged: Stat | None = None) -> bytes:
         side, inner = self._existing_side(spot)
-        return side.read(inner, limit, known)
+        return side.read(inner, limit, judged)
 
-    def chunks(self, spot: Spot, known: Stat | None = None) -> Iterator[bytes]:
+    def chunks(self, spot: Spot, judged: Stat | None = None) -> Iterator[bytes]:
         side, inner = self._existing_side(spot)
-        yield from side.chunks(inner, known)
+        yield from side.chunks(inner, judged)
 
     def metadata(self, spot: Spot, stat: Stat, *, copied: bool = False) -> Metadata | None:
         side, inner = self._side_of(spot)

@@ -34,9 +34,9 @@ class Azure(Store):
 
     # ------------------------------------------------------------------ reading
 
-    def read(self, spot: StoreSpot, limit: int | None = None, known: Stat | None = None) -> bytes:
-        """Return the bytes of a blob: exactly the `known` version, or the current one without it."""
-        path, found = spot.path, known or self._info(spot.path)
+    def read(self, spot: StoreSpot, limit: int | None = None, judged: Stat | None = None) -> bytes:
+        """Return the bytes of a blob: exactly the `judged` version, or the current one without it."""
+        path, found = spot.path, judged or self._info(spot.path)
         if found is None:
             raise CallError("not_found", f"'{path}' does not exist", where=path)
         if found.kind == DIRECTORY:
@@ -141,7 +141,7 @@ class Azure(Store):
         self._delete(path, judged.identity)
 
     def _copy(self, source: str, judged: Stat, target: str, over: Stat | None) -> Stat:
-        fields, data = self._fields(source, judged), self.read(StoreSpot(source), known=judged)
+        fields, data = self._fields(source, judged), self.read(StoreSpot(source), judged=judged)
         with changing(target):
             tag, not_kept = self._put(target, data, over and over.identity, fields)
         if not_kept:

@@ -79,7 +79,7 @@ class StoreView(StoreBase):
     def stat(self, spot: StoreSpot) -> Stat | None:
         return self._info(spot.path)
 
-    def read(self, spot: StoreSpot, limit: int | None = None, known: Stat | None = None) -> bytes:
+    def read(self, spot: StoreSpot, limit: int | None = None, judged: Stat | None = None) -> bytes:
         found = self._info(spot.path)
         if found is None:
             raise CallError("not_found", f"'{spot.path}' does not exist", where=spot.path)
@@ -90,7 +90,7 @@ class StoreView(StoreBase):
         with errors(spot.path):
             return bytes(self._fs.cat_file(self._key(spot.path)))
 
-    def chunks(self, spot: StoreSpot, known: Stat | None = None) -> Iterator[bytes]:
+    def chunks(self, spot: StoreSpot, judged: Stat | None = None) -> Iterator[bytes]:
         key = self._key(spot.path)
         return in_ranges(self, spot, lambda start, end: bytes(self._fs.cat_file(key, start=start, end=end)))
 

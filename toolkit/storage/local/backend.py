@@ -107,18 +107,18 @@ class Local:
         except OSError as error:
             raise translated(error, spot.path) from None
 
-    def read(self, spot: LocalSpot, limit: int | None = None, known: Stat | None = None) -> bytes:
+    def read(self, spot: LocalSpot, limit: int | None = None, judged: Stat | None = None) -> bytes:
         """Return the bytes of a regular file. CallError `too_large` beyond `limit`, `path_changed`."""
         with errors(spot.path):
             fd, info = open_regular(spot)
             try:
-                return read_all(fd, info, limit, spot.path, known)
+                return read_all(fd, info, limit, spot.path, judged)
             finally:
                 os.close(fd)
 
-    def chunks(self, spot: LocalSpot, known: Stat | None = None) -> Iterator[bytes]:
+    def chunks(self, spot: LocalSpot, judged: Stat | None = None) -> Iterator[bytes]:
         """Yield the content of a regular file in pieces. CallError `path_changed`."""
-        return chunks(spot, known)
+        return chunks(spot, judged)
 
     def metadata(self, spot: LocalSpot, stat: Stat, *, copied: bool = False) -> Metadata | None:
         """Return owner, group, times and extended attributes; a copy takes users' attributes along."""

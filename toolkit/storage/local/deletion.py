@@ -117,7 +117,7 @@ class Removal:
         expected = {entry.path: entry.stat for entry in change.entries}
         for entry, _ in walk(self._disk, self._quarantined, change.path):
             judged = expected.pop(entry.path, None)
-            if judged is None or not _same(judged, entry.stat):
+            if judged is None or not _is_same(judged, entry.stat):
                 return entry.path
         return next(iter(expected), None)
 
@@ -164,7 +164,7 @@ class Removal:
                 os.rmdir(spot.name, dir_fd=spot.fd)
                 return entry.path
             now = stat_with_target(spot.fd, spot.name, lstat(spot))
-            if entry.path != self._change.path and not _same(entry.stat, now):
+            if entry.path != self._change.path and not _is_same(entry.stat, now):
                 raise path_changed(entry.path)
             os.unlink(spot.name, dir_fd=spot.fd)
         except (OSError, CallError) as error:
@@ -189,7 +189,7 @@ class Removal:
         self._disk.sync(self._spot.fd)
 
 
-def _same(judged: Stat, now: Stat) -> bool:
+def _is_same(judged: Stat, now: Stat) -> bool:
     # A directory's mtime follows its entries, which are compared one by one.
     return judged.kind == now.kind and (judged.kind == DIRECTORY or judged.identity == now.identity)
 

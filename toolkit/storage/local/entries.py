@@ -96,24 +96,26 @@ def open_regular(spot: LocalSpot) -> tuple[int, os.stat_result]:
     raise CallError("not_regular_file", f"'{spot.path}' is not a regular file", where=spot.path)
 
 
-def chunks(spot: LocalSpot, known: Stat | None = None) -> Iterator[bytes]:
-    """Yield the content of a regular file in pieces. CallError `path_changed` if it is not `known`."""
+def chunks(spot: LocalSpot, judged: Stat | None = None) -> Iterator[bytes]:
+    """Yield the content of a regular file in pieces. CallError `path_changed` if it is not `judged`."""
     with errors(spot.path):
         fd, info = open_regular(spot)
         try:
-            if known is not None and stat_of(info).identity != known.identity:
+            if judged is not None and stat_of(info).identity != judged.identity:
                 raise path_changed(spot.path)
             yield from sparse_files.pieces_of(fd, info)
         finally:
             os.close(fd)
 
 
-def read_all(fd: int, info: os.stat_result, limit: int | None, path: str, known: Stat | None = None) -> bytes:
+def read_all(
+    fd: int, info: os.stat_result, limit: int | None, path: str, judged: Stat | None = None
+) -> bytes:
     """Return the bytes of the file that is open as `fd` and was `info` just now.
 
-    CallError `too_large` beyond `limit` bytes, `path_changed` if it is not the `known` one; OSError.
+    CallError `too_large` beyond `limit` bytes, `path_changed` if it is not the `judged` one; OSError.
     """
-    if known is not None and stat_of(info).identity != known.identity:
+    if judged is not None and stat_of(info).identity != judged.identity:
         raise path_changed(path)
     size = info.st_size
     if limit is not None and size > limit:

@@ -65,14 +65,14 @@ class S3(S3View, ConditionalDeletion):
 
     # ------------------------------------------------------------------ reading
 
-    def read(self, spot: S3Spot, limit: int | None = None, known: Stat | None = None) -> bytes:
-        """Return the bytes of an object; of the `known` version perhaps those that were read before."""
-        content = self._contents.pop((spot.path, known.identity), None) if known else None
+    def read(self, spot: S3Spot, limit: int | None = None, judged: Stat | None = None) -> bytes:
+        """Return the bytes of an object; of the `judged` version perhaps those that were read before."""
+        content = self._contents.pop((spot.path, judged.identity), None) if judged else None
         if content is not None:
             return content
         with errors(spot.path):
             try:
-                reply = self._get(spot.path, known)
+                reply = self._get(spot.path, judged)
             except FileNotFoundError:
                 self._refuse_directory(spot.path)
                 raise
@@ -85,7 +85,7 @@ class S3(S3View, ConditionalDeletion):
         self._remember_content(spot.path, str(reply["ETag"]), data)
         return data
 
-    def chunks(self, spot: S3Spot, known: Stat | None = None) -> Iterator[bytes]:
+    def chunks(self, spot: S3Spot, judged: Stat | None = None) -> Iterator[bytes]:
         key = self._key(spot.path)
 
         def part(start: int, end: int) -> bytes:

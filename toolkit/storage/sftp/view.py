@@ -113,7 +113,7 @@ class SftpView(StoreBase):
     def stat(self, spot: SftpSpot) -> Stat | None:
         return None if spot.rest else self._lookup(spot.path)
 
-    def read(self, spot: SftpSpot, limit: int | None = None, known: Stat | None = None) -> bytes:
+    def read(self, spot: SftpSpot, limit: int | None = None, judged: Stat | None = None) -> bytes:
         found = self.stat(spot)
         if found is None:
             raise CallError("not_found", f"'{spot.path}' does not exist", where=spot.path)
@@ -121,7 +121,7 @@ class SftpView(StoreBase):
             raise CallError("is_directory", f"'{spot.path}' is a directory", where=spot.path)
         if found.kind != FILE:
             raise CallError("not_regular_file", f"'{spot.path}' is not a regular file", where=spot.path)
-        if known is not None and not alike(known, found):
+        if judged is not None and not is_same(judged, found):
             raise path_changed(spot.path)
         max_bytes, data = MAX_FILE if limit is None else limit, b""
         if (found.size or 0) <= max_bytes:
@@ -136,7 +136,7 @@ class SftpView(StoreBase):
     def _content(self, client: Any, path: str, found: Stat, max_bytes: int) -> bytes:
         with client.open(self._absolute(path), "rb") as file:
             # The name may lead to another file by now, so the open file is compared with the judged entry.
-            if not alike(found, self._stat(path, file.stat())):
+            if not is_same(found, self._stat(path, file.stat())):
                 raise path_changed(path)
             if found.size is not None and found.size > _MAX_READ:
                 read_ahead(file, found.size)
@@ -146,7 +146,7 @@ class SftpView(StoreBase):
         """Return owner, group and times; a copy takes none of them along."""
         return None if copied else self._judged_fields(spot.path, stat)
 
-    def chunks(self, spot: SftpSpot, known: Stat | None = None) -> Iterator[bytes]:
+    def chunks(self, spot: SftpSpot, judged: Stat | None = None) -> Iterator[bytes]:
         yield self.read(spot)
 
     @contextmanager
@@ -225,22 +225,22 @@ class SftpView(StoreBase):
         """Return the metadata of the judged entry."""
         with errors(path):
             row = self._lstat(path)
-            if not alike(judged, self._stat(path, row)):
+            if not is_same(judged, self._stat(path, row)):
                 raise path_changed(path)
         return fields_of(row)
 
     def _check_same(self, path: str, judged: Stat) -> None:
         now = self._lookup(path)
-        if now is None or not alike(judged, now):
+        if now is None or not is_same(judged, now):
             raise path_changed(path)
 
     def _differs(self, quarantined: str, change: Delete) -> bool:
         now = self._lookup(quarantined)
-        if now is None or not alike(change.stat, now):
+        if now is None or not is_same(change.stat, now):
             return True
         found = dict(self._walk(quarantined)) if now.kind == DIRECTORY else {}
         judged = {entry.path[len(change.path) :]: entry.stat for entry in change.entries}
-        return found.keys() != judged.keys() or any(not alike(judged[key], found[key]) for key in found)
+        return found.keys() != judged.keys() or any(not is_same(judged[key], found[key]) for key in found)
 
     def _walk(self, path: str, prefix: str = "") -> Iterator[tuple[str, Stat]]:
         for name, stat in self.level(path)[0]:
@@ -264,7 +264,7 @@ def _is_name(name: str) -> bool:
     return name not in ("", ".", "..") and not set("/\0") & set(name)
 
 
-def alike(judged: Stat, now: Stat) -> bool:
+def is_same(judged: Stat, now: Stat) -> bool:
     """Whether the entry is still the judged version."""
     if judged.kind != now.kind:
         return False
