@@ -49,7 +49,7 @@ def faulty_s3(folder: Path, start: Any = moto) -> Iterator[Faulty]:
         def open_(root: Bucket, policy: Policy, state: Path) -> Session:
             session = Session(root.root, policy, fs=client, state=state)
             for condition in CONDITIONS:
-                session.workspace.backend.keeps(condition)  # type: ignore[attr-defined]
+                session.workspace.backend.supports(condition)  # type: ignore[attr-defined]
             return session
 
         yield Faulty(proxy, lambda: Bucket(raw, f"{BUCKET}/f{next(NUMBERS)}"), open_)
