@@ -24,7 +24,7 @@ contents = st.sampled_from(["", "one\n", "one\ntwo\n", "one\none\n", "x"])
 
 
 class Alike(RuleBasedStateMachine):
-    """`others` are held against the local disk."""
+    """Compares the results and trees of stores with those of the local disk."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,12 +41,12 @@ class Alike(RuleBasedStateMachine):
 
     def call(self, tool: str, **arguments: Any) -> None:
         answers = [session.call({"tool": tool, "arguments": arguments}) for session in self.sessions]
-        first, *others = [self.told(answer) for answer in answers]
+        first, *others = [self.comparable(answer) for answer in answers]
         for other in others:
             assert other == first, (tool, arguments)
 
-    def told(self, answer: Any) -> tuple[Any, ...]:
-        """What may not differ: all but ids, times and what a store does not know."""
+    def comparable(self, answer: Any) -> tuple[Any, ...]:
+        """Return the part of a result that may not differ: without ids, times and permissions."""
         code = answer.error["code"] if answer.error else None
         hidden = re.sub(
             r"(?m)^(Modified|Created|Accessed|Permissions|Size):.*|[0-9a-f]{6,}", "", answer.content
@@ -76,7 +76,7 @@ class Alike(RuleBasedStateMachine):
         self.call(tool, source=one, destination=two, allow_overwrite=overwrite)
 
     @rule(tool=st.sampled_from(["read_file", "list_directory", "directory_tree"]), path=paths)
-    def look(self, tool: str, path: str) -> None:
+    def read(self, tool: str, path: str) -> None:
         self.call(tool, path=path)
 
     @rule(query=st.sampled_from(["one", "x"]))

@@ -34,8 +34,8 @@ class Silent:
         self.fs.pipe_file("/ws/f", b"old")
         self._late: Callable[[], Any] = lambda: None
 
-    def loses(self, method: str, *, carried_out: bool, looks: bool = True) -> None:
-        """Of one request the reply is lost; without `looks` the store can not be asked after it either."""
+    def loses(self, method: str, *, carried_out: bool, readable: bool = True) -> None:
+        """Lose the reply of one request; unless `readable`, the store cannot be read after it either."""
         real, info = getattr(self.fs, method), self.fs.info
 
         def lost(*args: Any, **options: Any) -> Any:
@@ -44,7 +44,7 @@ class Silent:
                 real(*args, **options)
             else:
                 self._late = lambda: real(*args, **options)
-            if not looks:
+            if not readable:
                 self.fs.info = silent
             raise TimeoutError("the line is dead")
 
@@ -103,7 +103,7 @@ def test_what_was_done_is_done_though_no_reply_came(store: Silent, tool: str) ->
 def test_what_is_not_known_yet_is_settled_before_the_next_call(store: Silent, tool: str, late: bool) -> None:
     arguments, method = CHANGES[tool]
     with store.open() as session:
-        store.loses(method, carried_out=False, looks=not late)
+        store.loses(method, carried_out=False, readable=not late)
         result = call(session, tool, **arguments)
         assert result.error and result.error["code"] == "no_reply", result
         assert states(session) == ["pending"]
@@ -128,7 +128,7 @@ def test_its_own_write_is_not_another_s(store: Silent) -> None:
 
 def test_a_store_that_stays_silent_has_nothing_called_undone(store: Silent) -> None:
     with store.open() as session:
-        store.loses("pipe_file", carried_out=True, looks=False)
+        store.loses("pipe_file", carried_out=True, readable=False)
         result = call(session, "edit_file", path="f", old_str="old", new_str="new")
         assert result.error and result.error["code"] == "no_reply", result
         assert call(session, "read_file", path="f").error["code"] == "io_error"

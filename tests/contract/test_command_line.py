@@ -112,12 +112,12 @@ def test_behind_landlock_the_tools_work_and_the_process_reaches_no_further(
         "import sys; from ringfence.toolkit.storage.local.landlock import restrict\n"
         "restrict([sys.argv[1]], [])\n"
         "open(sys.argv[1] + '/new', 'w').close()\n"
-        "try: open(sys.argv[2])\nexcept PermissionError: print('held')"
+        "try: open(sys.argv[2])\nexcept PermissionError: print('denied')"
     )
     tried = subprocess.run(
         [sys.executable, "-c", program, str(root), str(outside)], cwd=ROOT, capture_output=True, text=True
     )
-    assert tried.stdout == "held\n", tried
+    assert tried.stdout == "denied\n", tried
 
 
 def test_doctor_tells_what_there_is(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def call(bucket: Bucket, tool: str, **arguments: Any) -> Any:
 
 
 def contents(bucket: Bucket) -> dict[str, bytes]:
-    return {key: bucket.get_key(key) for key in bucket.held()}
+    return {key: bucket.get_key(key) for key in bucket.tags()}
 
 
 def put(bucket: Bucket, keys: dict[str, bytes]) -> dict[str, bytes]:
@@ -146,7 +146,7 @@ def test_what_stays_of_a_tree_keeps_its_directories(bucket: Bucket, monkeypatch:
         assert result.error and result.error["code"] == "partial_failure", result
         assert {row["path"] for row in result.data["failed"]} == {"d/a/x", "d/a", "d"}
         assert bucket.get_key("d/a/x") == b"THEIRS"
-        assert "d/b/y" not in bucket.held()
+        assert "d/b/y" not in bucket.tags()
         assert session.undo(result.data["call_id"]).ok
     assert {key: data for key, data in contents(bucket).items() if not key.endswith("/")} == {
         "d/a/x": b"THEIRS",
@@ -216,7 +216,7 @@ def test_what_does_not_fit_in_memory_is_moved(bucket: Bucket, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    ("deaf", "tool", "arguments", "told"),
+    ("deaf", "tool", "arguments", "unconditional"),
     [
         ("put_object", "edit_file", {"path": "a", "old_str": "old", "new_str": "new"}, ["replace"]),
         ("put_object", "create_file", {"path": "c", "content": "1"}, ["create"]),
@@ -231,7 +231,7 @@ def test_what_the_server_passes_over_is_on_record(
     deaf: str,
     tool: str,
     arguments: dict[str, Any],
-    told: list[str],
+    unconditional: list[str],
 ) -> None:
     from ringfence.toolkit.storage.s3 import S3
 
@@ -247,13 +247,13 @@ def test_what_the_server_passes_over_is_on_record(
     put(bucket, {"a": b"old", "d/x": b"x"})
     with open_session(bucket) as session:
         assert "unconditional" not in session.call({"tool": tool, "arguments": arguments}).data
-    for key in bucket.held():
+    for key in bucket.tags():
         bucket.fs.call_s3("delete_object", Bucket=bucket.root.partition("/")[0], Key=bucket.prefix + key)
     put(bucket, {"a": b"old", "d/x": b"x"})
     monkeypatch.setattr(S3, "_call", passing_over)
     with open_session(bucket) as session:
         result = session.call({"tool": tool, "arguments": arguments})
         assert result.ok, result
-        assert result.data["unconditional"] == told
+        assert result.data["unconditional"] == unconditional
         [record] = audit.records(session.state)
-        assert record["unconditional"] == told
+        assert record["unconditional"] == unconditional

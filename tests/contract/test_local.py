@@ -106,9 +106,9 @@ def local(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Local]:
 def test_what_is_no_file_is_refused_at_once(local: Local) -> None:
     root = Path(local.root)
     os.mkfifo(root / "fifo")
-    held = socket.socket(socket.AF_UNIX)
-    held.bind(str(root / "socket"))
-    held.close()
+    unix = socket.socket(socket.AF_UNIX)
+    unix.bind(str(root / "socket"))
+    unix.close()
     with Session(root, ALLOW, state=":memory:") as session:
         for name in ("fifo", "socket"):
             for tool, more in (("read_file", {}), ("edit_file", {"old_str": "a", "new_str": "b"})):
@@ -161,8 +161,8 @@ def test_what_came_in_after_the_listing_is_not_deleted(local: Local, monkeypatch
 
     def differs_then_a_writer(removal: Removal) -> str | None:
         found = differs(removal)
-        caught = root / ".ringfence" / removal._quarantined.name
-        (caught / "late").write_text("2")
+        quarantined = root / ".ringfence" / removal._quarantined.name
+        (quarantined / "late").write_text("2")
         return found
 
     monkeypatch.setattr(Removal, "_differs", differs_then_a_writer)
@@ -202,8 +202,8 @@ def test_on_windows_a_workspace_on_disk_is_refused(fs: Any) -> None:
         ("memory://", None, "C:/ws"),
         ("memory://", None, "file:///C:/ws"),
     ):
-        with pytest.raises(CallError, match="Windows") as caught:
+        with pytest.raises(CallError, match="Windows") as raised:
             Session(root, ALLOW, state=":memory:", fs=disk, tasks=tasks)
-        assert "memory://" in (caught.value.hint or "")
+        assert "memory://" in (raised.value.hint or "")
     with pytest.raises(OSError, match="Windows"):
         ConfinedFileSystem("C:/ws")

@@ -110,7 +110,7 @@ def test_requests_of_deleting_a_thousand_objects(bucket: Bucket, counter: Counte
     # Where the store passes over the tags of a batch, each object goes by itself, on condition.
     assert made.pop("DeleteObject", 0) == (0 if by_the_batch else 1000)
     assert sum(made.values()) <= 5, made
-    assert not bucket.held()
+    assert not bucket.tags()
 
 
 def test_of_many_who_create_one_key_one_wins(s3_server: S3Server, bucket: Bucket) -> None:
@@ -176,7 +176,7 @@ def test_a_name_is_only_a_name(bucket: Bucket, name: str) -> None:
     assert bucket.get_key(name) == b"x"
     assert call(bucket, "move_file", source=name, destination=f"{name}.moved").ok
     assert call(bucket, "delete_file", path=f"{name}.moved").ok
-    assert set(bucket.held()) == set(others)
+    assert set(bucket.tags()) == set(others)
 
 
 def test_a_key_that_is_also_a_prefix(bucket: Bucket) -> None:
@@ -185,9 +185,9 @@ def test_a_key_that_is_also_a_prefix(bucket: Bucket) -> None:
     bucket.put_key("ab", b"2")
     assert "File" in call(bucket, "get_file_info", path="a").content
     assert call(bucket, "delete_file", path="a").ok
-    assert set(bucket.held()) == {"a/b", "ab"}
+    assert set(bucket.tags()) == {"a/b", "ab"}
     assert call(bucket, "delete", path="a").ok
-    assert set(bucket.held()) == {"ab"}
+    assert set(bucket.tags()) == {"ab"}
 
 
 def test_a_file_is_not_made_below_a_file(bucket: Bucket) -> None:
@@ -274,10 +274,10 @@ def test_what_does_not_fit_one_answer_is_all_there(bucket: Bucket, small_pages: 
         assert not call(bucket, "get_file_info", path=path).ok
     assert call(bucket, "create_file", path="d/y", content="").ok
     assert call(bucket, "move_file", source="d", destination="moved").ok
-    assert {name.replace("d/", "moved/", 1) for name in names} <= set(bucket.held())
-    assert not [key for key in bucket.held() if key.startswith("d/")]
+    assert {name.replace("d/", "moved/", 1) for name in names} <= set(bucket.tags())
+    assert not [key for key in bucket.tags() if key.startswith("d/")]
     assert call(bucket, "delete", path="moved").ok
-    assert not [key for key in bucket.held() if key.startswith("moved/")]
+    assert not [key for key in bucket.tags() if key.startswith("moved/")]
 
 
 @pytest.mark.parametrize("tool", ["delete", "move_file"])
@@ -287,7 +287,7 @@ def test_a_tree_with_a_key_that_is_also_a_prefix_stays_whole(bucket: Bucket, too
     arguments = {"path": "d"} if tool == "delete" else {"source": "d", "destination": "e"}
     result = call(bucket, tool, **arguments)
     assert result.error and "at once" in result.error["message"], result
-    assert set(bucket.held()) == {"d/a", "d/a/1", "d/b"}
+    assert set(bucket.tags()) == {"d/a", "d/a/1", "d/b"}
 
 
 def test_two_endpoints_are_two_places(bucket: Bucket, s3_server: S3Server, tmp_path: Any) -> None:

@@ -73,7 +73,7 @@ def change(bucket: Bucket, state: Path | str) -> None:
 
 
 def empty(bucket: Bucket) -> None:
-    for key in bucket.held():
+    for key in bucket.tags():
         bucket.fs.call_s3("delete_object", Bucket=bucket.root.partition("/")[0], Key=bucket.prefix + key)
 
 
@@ -166,7 +166,7 @@ def test_a_probe_that_breaks_off_leaves_nothing_and_says_nothing(
     with Session(bucket.root, Policy.loads(ALLOW), fs=bucket.fs, state=tmp_path) as session:
         result = session.call({"tool": "create_file", "arguments": {"path": "x", "content": "1"}})
         assert result.error and result.error["code"] == "io_error", result
-        assert not bucket.held()
+        assert not bucket.tags()
     assert not [key for key in leftovers(bucket) if "probe" in key]
     asked.refuse = {}
     change(bucket, tmp_path)

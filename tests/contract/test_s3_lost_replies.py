@@ -100,7 +100,7 @@ def call(session: Session, tool: str, **arguments: Any) -> Any:
 
 
 def contents(bucket: Bucket) -> dict[str, bytes]:
-    return {key: bucket.get_key(key) for key in bucket.held()}
+    return {key: bucket.get_key(key) for key in bucket.tags()}
 
 
 def files_of(found: dict[str, bytes]) -> dict[str, bytes]:

@@ -99,12 +99,12 @@ def test_a_deletion_and_its_undo(bucket: Bucket, before: dict[str, Any], tool: s
     path = {"delete_file": "d/page", "delete": "d/page", "delete of a tree": "d"}[tool]
     with session_of(bucket) as session:
         result = call(session, tool.partition(" ")[0], path=path)
-        assert "d/page" not in bucket.held()
+        assert "d/page" not in bucket.tags()
         undone = session.undo(result.data["call_id"])
         assert undone.ok and "metadata_not_kept" not in undone.data, undone
         assert attached(bucket, "d/page") == before
         again = session.undo(undone.data["call_id"])
-        assert again.ok and "d/page" not in bucket.held(), again
+        assert again.ok and "d/page" not in bucket.tags(), again
 
 
 def test_a_moved_tree(bucket: Bucket, before: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.backend import at
 from ringfence.toolkit.testing.backend_contract import OWN_TASK, Contract, Disk
 from tests.execution.planned import carried_out
-from tests.services.byte_named import CHANGES, RAW, SHOWN, look, make
+from tests.services.byte_named import CHANGES, RAW, SHOWN, make, raw_files
 from tests.services.servers import SftpServer, sshd
 
 NUMBERS = itertools.count()
@@ -117,9 +117,9 @@ def test_threads_that_ask_at_once_each_get_their_answer(server: SftpServer, file
 
 @pytest.mark.usefixtures("known")
 def test_a_password_in_the_url_is_refused(server: SftpServer) -> None:
-    with pytest.raises(CallError, match="There is a password") as caught:
+    with pytest.raises(CallError, match="There is a password") as raised:
         Session(f"sftp://{server.user}:S3CRET@127.0.0.1:{server.port}{server.root}", state=":memory:")
-    assert "S3CRET" not in f"{caught.value}{caught.value.hint}"
+    assert "S3CRET" not in f"{raised.value}{raised.value.hint}"
 
 
 @pytest.mark.usefixtures("known")
@@ -197,17 +197,17 @@ def test_names_that_are_not_utf_8_are_listed_searched_and_read(byte_named: Path,
 def test_names_that_are_not_utf_8_are_changed_and_come_back(
     byte_named: Path, file_system: Any, tool: str, arguments: dict[str, Any]
 ) -> None:
-    before = look(byte_named)
+    before = raw_files(byte_named)
     with Session(str(byte_named), ALLOW, fs=file_system, state=":memory:") as session:
         done = session.call({"tool": tool, "arguments": arguments})
         assert done.ok, done.error
-        changed = look(byte_named)
+        changed = raw_files(byte_named)
         assert changed != before or tool == "create_directory"
         back = session.undo(done.data["call_id"])
         assert back.ok, back.error
-        assert look(byte_named) == before
+        assert raw_files(byte_named) == before
         assert session.undo(back.data["call_id"]).ok
-        assert look(byte_named) == changed
+        assert raw_files(byte_named) == changed
 
 
 @pytest.mark.usefixtures("known")
@@ -218,7 +218,7 @@ def test_a_root_may_have_such_a_name(server: SftpServer, byte_named: Path, tmp_p
         assert session.call({"tool": "delete_file", "arguments": {"path": SHOWN}}).ok
         inside = f"{byte_named}/d\\xff/in/\\x80\\xfe"
         assert session.call({"tool": "delete_file", "arguments": {"path": inside}}).ok
-    assert b"d\xff/" + RAW not in look(byte_named)
+    assert b"d\xff/" + RAW not in raw_files(byte_named)
 
 
 @pytest.mark.usefixtures("known")

@@ -18,7 +18,7 @@ from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.sftp.connection import read_ahead
 from ringfence.toolkit.testing.backend_contract import ALLOW
 from ringfence.toolkit.testing.faults import Fault, Faulty
-from tests.services.cut_sftp import LOOKS, Cut
+from tests.services.cut_sftp import READS, Cut
 from tests.services.faulty import faulty_sftp
 from tests.services.lost_replies import CALLS
 from tests.services.servers import SftpServer, sshd
@@ -73,7 +73,7 @@ def tree(root: Path) -> dict[str, str | None]:
 
 
 def requests_of(
-    server: SftpServer, root: Path, call: str, *, looks: bool = False
+    server: SftpServer, root: Path, call: str, *, reads: bool = False
 ) -> tuple[list[int], dict[str, str | None]]:
     """The requests of a call that change something, by number from 1, or all; and the tree after it."""
     with pytest.MonkeyPatch.context() as patch, session(server, root, ":memory:") as open_session:
@@ -82,7 +82,7 @@ def requests_of(
         tool, arguments = CALLS[call]
         result = open_session.call({"tool": tool, "arguments": arguments})
         assert result.ok, result
-        numbers = [n for n, code in enumerate(cut.seen, 1) if looks or code not in LOOKS]
+        numbers = [n for n, code in enumerate(cut.seen, 1) if reads or code not in READS]
         assert numbers
         return numbers, tree(root)
 
@@ -91,7 +91,7 @@ def requests_of(
 def test_a_connection_that_goes_once_changes_no_answer(server: SftpServer, root: Path, call: str) -> None:
     fill(root)
     before = tree(root)
-    numbers, after = requests_of(server, root, call, looks=call == "edit")
+    numbers, after = requests_of(server, root, call, reads=call == "edit")
     tool, arguments = CALLS[call]
     for at, acted in itertools.product(numbers, (True, False)):
         place = root / f"{at}-{acted}"
@@ -241,13 +241,13 @@ def test_a_read_that_is_cut_prints_nothing(error: Exception) -> None:
     from paramiko import SFTPFile
 
     assert callable(SFTPFile._prefetch_thread)
-    told: list[threading.ExceptHookArgs] = []
+    raised: list[threading.ExceptHookArgs] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(threading, "excepthook", told.append)
+        patch.setattr(threading, "excepthook", raised.append)
         read_ahead(Reading(error), 1)
-        assert told == []
+        assert raised == []
         read_ahead(Reading(ValueError()), 1)
-        assert [type(one.exc_value) for one in told] == [ValueError]
+        assert [type(one.exc_value) for one in raised] == [ValueError]
 
 
 def test_the_library_prints_nothing_of_a_connection_that_goes(server: SftpServer, root: Path) -> None:

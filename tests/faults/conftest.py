@@ -110,7 +110,7 @@ class Memory:
         return Session(self.root, policy, fs=self.fs, state=options.pop("state", ":memory:"), **options)
 
     def tree(self) -> dict[str, Any]:
-        files = {path[len(self.root) + 1 :]: held.getvalue() for path, held in self.fs.store.items()}
+        files = {path[len(self.root) + 1 :]: content.getvalue() for path, content in self.fs.store.items()}
         folders = {path[len(self.root) + 1 :] for path in self.fs.pseudo_dirs if path.startswith("/work/")}
         known = [*files, *folders]
         empty = {path for path in folders if not any(other.startswith(path + "/") for other in known)}

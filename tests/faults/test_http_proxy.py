@@ -14,30 +14,30 @@ import pytest
 from ringfence.toolkit.testing.faults import KINDS, Fault, HttpProxy
 
 
-class Shelf(BaseHTTPRequestHandler):
+class Store(BaseHTTPRequestHandler):
     """Keeps what is PUT, by path."""
 
     protocol_version = "HTTP/1.1"
-    kept: dict[str, bytes]
+    files: dict[str, bytes]
     hosts: list[str]
 
     def do_GET(self) -> None:
-        found = self.kept.get(self.path)
-        self.say(404 if found is None else 200, found or b"")
+        found = self.files.get(self.path)
+        self.reply(404 if found is None else 200, found or b"")
 
     def do_PUT(self) -> None:
-        self.kept[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
-        self.say(201)
+        self.files[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
+        self.reply(201)
 
     def do_DELETE(self) -> None:
-        self.say(404 if self.kept.pop(self.path, None) is None else 204)
+        self.reply(404 if self.files.pop(self.path, None) is None else 204)
 
     do_HEAD = do_GET
 
-    def say(self, status: int, body: bytes = b"") -> None:
+    def reply(self, status: int, body: bytes = b"") -> None:
         self.hosts.append(self.headers["Host"])
         self.send_response(status)
-        self.send_header("X-Kept", str(len(self.kept)))
+        self.send_header("X-Kept", str(len(self.files)))
         if status != 204:
             self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -48,23 +48,23 @@ class Shelf(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def shelf() -> Iterator[type[Shelf]]:
-    class Own(Shelf):
+def store() -> Iterator[type[Store]]:
+    class FreshStore(Store):
         pass
 
-    Own.kept, Own.hosts = {}, []
-    with ThreadingHTTPServer(("127.0.0.1", 0), Own) as server:
+    FreshStore.files, FreshStore.hosts = {}, []
+    with ThreadingHTTPServer(("127.0.0.1", 0), FreshStore) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
-        Own.port = server.server_address[1]  # type: ignore[attr-defined]
-        yield Own
+        FreshStore.port = server.server_address[1]  # type: ignore[attr-defined]
+        yield FreshStore
         server.shutdown()
         thread.join()
 
 
 @pytest.fixture
-def proxy(shelf: Any) -> Iterator[HttpProxy]:
-    with HttpProxy(f"http://127.0.0.1:{shelf.port}") as found:
+def proxy(store: Any) -> Iterator[HttpProxy]:
+    with HttpProxy(f"http://127.0.0.1:{store.port}") as found:
         yield found
 
 
@@ -99,7 +99,7 @@ OF_A_PUT = [
 )
 def test_a_fault_of_a_change(
     proxy: HttpProxy,
-    shelf: Any,
+    store: Any,
     fault: dict[str, Any],
     answer: Any,
     there: bool,
@@ -113,20 +113,20 @@ def test_a_fault_of_a_change(
     else:
         assert got[0] == answer[0] and answer[1].encode() in got[1]
     proxy.wait()
-    assert ("/a" in shelf.kept) == there
+    assert ("/a" in store.files) == there
     [seen] = proxy.seen()
     assert (seen.number, seen.method, seen.target) == (1, "PUT", "/a")
     assert (seen.reached, seen.acted, seen.received) == (reached, there, received)
     assert ask(proxy, "PUT", "/a", b"again") == (201, b"")  # the next one passes
-    assert shelf.kept["/a"] == b"again"
+    assert store.files["/a"] == b"again"
 
 
 def test_each_kind_is_tried_here() -> None:
     assert {row[0]["kind"] for row in OF_A_PUT} == set(KINDS)
 
 
-def test_half_of_a_body(proxy: HttpProxy, shelf: Any) -> None:
-    shelf.kept["/a"] = b"0123456789"
+def test_half_of_a_body(proxy: HttpProxy, store: Any) -> None:
+    store.files["/a"] = b"0123456789"
     proxy.arm(Fault("cut"))
     assert ask(proxy, "GET", "/a") == "IncompleteRead"
     proxy.wait()
@@ -141,18 +141,18 @@ def test_a_refusal_by_the_store_is_no_act(proxy: HttpProxy) -> None:
     assert (seen.answer, seen.acted, seen.received) == ("404", False, "dropped")
 
 
-def test_a_client_that_waits_no_longer_is_forwarded_all_the_same(proxy: HttpProxy, shelf: Any) -> None:
+def test_a_client_that_waits_no_longer_is_forwarded_all_the_same(proxy: HttpProxy, store: Any) -> None:
     proxy.arm(Fault("late", seconds=1))
     assert ask(proxy, "PUT", "/a", b"late", timeout=0.05) == "TimeoutError"
     proxy.wait()
-    assert shelf.kept == {"/a": b"late"}
+    assert store.files == {"/a": b"late"}
     assert proxy.seen()[0].acted
 
 
-def test_an_answer_of_yesterday(proxy: HttpProxy, shelf: Any) -> None:
+def test_an_answer_of_yesterday(proxy: HttpProxy, store: Any) -> None:
     assert ask(proxy, "GET", "/a")[0] == 404
     assert ask(proxy, "HEAD", "/a")[0] == 404
-    shelf.kept["/a"] = b"now"
+    store.files["/a"] = b"now"
     proxy.wait()  # until both are written down, so that they are not among those after the fault is armed
     proxy.arm(Fault("stale", times=2))
     assert ask(proxy, "GET", "/a")[0] == 404
@@ -167,7 +167,7 @@ def test_an_answer_of_yesterday(proxy: HttpProxy, shelf: Any) -> None:
     assert ask(proxy, "GET", "/a") == (200, b"now")
 
 
-def test_the_nth_that_fits_some_times_in_a_row(proxy: HttpProxy, shelf: Any) -> None:
+def test_the_nth_that_fits_some_times_in_a_row(proxy: HttpProxy, store: Any) -> None:
     proxy.arm(Fault("refuse before", nth=2, times=2, methods=("PUT",), target="a"))
     received = [ask(proxy, method, path, b"")[0] for method, path in [
         ("PUT", "/a"), ("GET", "/a"), ("PUT", "/b"), ("PUT", "/a"), ("PUT", "/a"), ("PUT", "/a"),
@@ -175,26 +175,26 @@ def test_the_nth_that_fits_some_times_in_a_row(proxy: HttpProxy, shelf: Any) -> 
     assert received == [201, 200, 201, 503, 503, 201]
 
 
-def test_a_store_that_is_not_to_be_reached_afterwards(proxy: HttpProxy, shelf: Any) -> None:
+def test_a_store_that_is_not_to_be_reached_afterwards(proxy: HttpProxy, store: Any) -> None:
     proxy.arm(Fault("drop after", down=True))
     assert isinstance(ask(proxy, "PUT", "/a", b"1"), str)
     assert isinstance(ask(proxy, "PUT", "/a", b"2"), str)
     assert isinstance(ask(proxy, "GET", "/a"), str)
     proxy.wait()
-    assert shelf.kept == {"/a": b"1"}
+    assert store.files == {"/a": b"1"}
     assert [seen.acted for seen in proxy.seen()] == [True, False, False]
     proxy.arm(None)
     assert ask(proxy, "GET", "/a") == (200, b"1")
 
 
-def test_what_is_forwarded_is_what_came(proxy: HttpProxy, shelf: Any) -> None:
+def test_what_is_forwarded_is_what_came(proxy: HttpProxy, store: Any) -> None:
     odd = "/a%2Fb%20c?x=%C3%A9&y"
     assert ask(proxy, "PUT", odd, bytes(range(256)) * 999) == (201, b"")
-    assert shelf.kept == {odd: bytes(range(256)) * 999}
-    assert shelf.hosts == [proxy.url.removeprefix("http://")]  # a signature covers it
+    assert store.files == {odd: bytes(range(256)) * 999}
+    assert store.hosts == [proxy.url.removeprefix("http://")]  # a signature covers it
 
 
-def test_a_body_in_chunks_and_many_requests_on_one_connection(proxy: HttpProxy, shelf: Any) -> None:
+def test_a_body_in_chunks_and_many_requests_on_one_connection(proxy: HttpProxy, store: Any) -> None:
     host, port = proxy.url.removeprefix("http://").split(":")
     with contextlib.closing(HTTPConnection(host, int(port), timeout=30)) as connection:
         for turn in range(3):
@@ -203,19 +203,19 @@ def test_a_body_in_chunks_and_many_requests_on_one_connection(proxy: HttpProxy, 
             connection.request("HEAD", "/a")
             reply = connection.getresponse()
             assert (reply.getheader("Content-Length"), reply.read()) == ("4", b"")
-        assert shelf.kept == {"/a": b"1232"}
+        assert store.files == {"/a": b"1232"}
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         ({"kind": "gone"}, "no fault is called"),
         ({"kind": "slow", "secs": 1}, "a fault has no secs"),
         ({"kind": "cut", "nth": 0}, "counted from 1"),
     ],
 )
-def test_a_fault_that_is_none(data: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_fault_that_is_none(data: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Fault.of(data)
 
 

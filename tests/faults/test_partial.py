@@ -299,7 +299,7 @@ def memory() -> Any:
     return fs
 
 
-def held(fs: Any) -> dict[str, bytes]:
+def contents(fs: Any) -> dict[str, bytes]:
     return {path: file.getvalue() for path, file in fs.store.items()}
 
 
@@ -315,7 +315,7 @@ def held(fs: Any) -> dict[str, bytes]:
 def test_a_move_that_a_store_cannot_finish_moves_nothing(
     memory: Any, monkeypatch: pytest.MonkeyPatch, tool: str, arguments: dict[str, Any], at: str, method: str
 ) -> None:
-    before = held(memory)
+    before = contents(memory)
     real = getattr(memory, method)
 
     def failing(path: str, *more: Any, **options: Any) -> Any:
@@ -331,7 +331,7 @@ def test_a_move_that_a_store_cannot_finish_moves_nothing(
         with monkeypatch.context() as faults:
             faults.setattr(memory, method, failing)
             assert code(call(session, tool, **arguments)) == "io_error"
-        assert held(memory) == before
+        assert contents(memory) == before
         assert counted(session) == (0, 0, 0)
         assert session.history.totals("s", "default", "*") == Amount()
         assert call(session, tool, **arguments).ok
@@ -342,7 +342,7 @@ def test_what_a_store_moved_by_half_is_told_and_comes_back(
     memory: Any, monkeypatch: pytest.MonkeyPatch, at: str, lost: bool
 ) -> None:
     """What is in the way is not removed, or it is and the reply is lost; and the store is full by then."""
-    before = held(memory)
+    before = contents(memory)
     removed: list[str] = []
     remove, put = memory.rm_file, memory.pipe_file
 
@@ -365,16 +365,16 @@ def test_what_a_store_moved_by_half_is_told_and_comes_back(
             answer = call(session, "move_file", source="d", destination="e")
         assert code(answer) == "partial_failure"
         assert last(session)["outcome"] == "partial"
-        assert set(before.values()) <= set(held(memory).values())
+        assert set(before.values()) <= set(contents(memory).values())
         session.undo(answer.data["call_id"])
-        now = held(memory)
+        now = contents(memory)
         assert {path: now.get(path) for path in before} == before
 
 
 def test_what_the_second_look_puts_back_is_not_called_half_done(
     memory: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = held(memory)
+    before = contents(memory)
     removed: list[str] = []
     refused: list[str] = []
     remove, put = memory.rm_file, memory.pipe_file
@@ -398,7 +398,7 @@ def test_what_the_second_look_puts_back_is_not_called_half_done(
             faults.setattr(memory, "pipe_file", full_for_a_while)
             answer = call(session, "move_file", source="d", destination="e")
         assert removed and refused
-        assert held(memory) == before
+        assert contents(memory) == before
         assert code(answer) == "io_error"
         assert "could not be put back" not in answer.content
         assert last(session)["outcome"] == "io_error"
@@ -422,7 +422,7 @@ def test_what_a_store_did_and_called_failed_is_done(
     method: str,
     after: dict[str, Any],
 ) -> None:
-    before, real = held(memory), getattr(memory, method)
+    before, real = contents(memory), getattr(memory, method)
 
     def failing(path: str, *more: Any, **options: Any) -> None:
         real(path, *more, **options)
@@ -438,10 +438,10 @@ def test_what_a_store_did_and_called_failed_is_done(
         assert last(session)["outcome"] == "done"
         assert "failed" not in last(session)
         wanted = {**before, **after}
-        now = held(memory)
+        now = contents(memory)
         assert {path: now.get(path) for path in wanted} == wanted
         assert session.undo(answer.data["call_id"]).ok
-        assert {path: held(memory).get(path) for path in before} == before
+        assert {path: contents(memory).get(path) for path in before} == before
 
 
 def test_what_cannot_be_looked_at_either_stays_open(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:

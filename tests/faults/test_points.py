@@ -346,9 +346,9 @@ def test_a_grant_is_used_once_and_only_by_whom_it_is_for(disk: Any) -> None:
 @pytest.mark.parametrize("made_up", ["", "a-0000000000000000", "granted", "../x"])
 def test_an_invented_approval_is_none(disk: Any, made_up: str) -> None:
     with disk.open(ASK) as session:
-        with pytest.raises(CallError) as caught:
+        with pytest.raises(CallError) as raised:
             session.approvals.answer(made_up, Answer(True))
-        assert caught.value.code == "not_found"
+        assert raised.value.code == "not_found"
         result = session.call({"tool": "create_directory", "arguments": {"path": "n", "approval": made_up}})
         assert code(result) == "invalid_arguments"
 
@@ -543,8 +543,8 @@ def test_a_schema_is_never_fetched() -> None:
             "#x",
         ):
             schema = {"type": "object", "properties": {"x": {"$ref": reference}}}
-            with pytest.raises(CallError) as caught:
+            with pytest.raises(CallError) as raised:
                 validate.check_schema(schema)
-            assert caught.value.code == "schema_invalid"
+            assert raised.value.code == "schema_invalid"
         thread.join()
     assert hits == []

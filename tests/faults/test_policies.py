@@ -20,10 +20,10 @@ CASES = yaml.safe_load((Path(__file__).parent / "policies.yaml").read_text(encod
 def test_a_policy_that_must_not_load(tmp_path: Path, case: dict[str, Any]) -> None:
     file = tmp_path / "p.yaml"
     file.write_text(case["text"], encoding="utf-8", newline="")
-    with pytest.raises(PolicyError) as caught:
+    with pytest.raises(PolicyError) as raised:
         Policy.load(file)
-    said = "\n".join(problem.format() for problem in caught.value.problems)
-    assert all(name in said for name in case["names"]), said
+    problems = "\n".join(problem.format() for problem in raised.value.problems)
+    assert all(name in problems for name in case["names"]), problems
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "f").write_text("x")
     with Session(tmp_path / "work", file, state=":memory:") as session:

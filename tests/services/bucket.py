@@ -1,4 +1,4 @@
-"""A bucket as a workspace under test, filled and looked at past Ringfence."""
+"""A bucket as a workspace under test, filled and read without Ringfence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.services.servers import BUCKET
 
 @dataclass(frozen=True)
 class Bucket(Remote):
-    """A prefix of a bucket, filled and looked at by plain requests."""
+    """A prefix of a bucket, filled and read by plain requests."""
 
     @property
     def prefix(self) -> str:
@@ -26,7 +26,8 @@ class Bucket(Remote):
         else:
             self.put_key(path, content(what))
 
-    def held(self) -> dict[str, str]:
+    def tags(self) -> dict[str, str]:
+        """Return the tag of each key below the prefix, but for Ringfence's own keys."""
         answer = self.fs.call_s3("list_objects_v2", Bucket=BUCKET, Prefix=self.prefix)
         found = {row["Key"][len(self.prefix) :]: row["ETag"] for row in answer.get("Contents", ())}
         return {key: tag for key, tag in found.items() if not key.startswith(".ringfence")}
@@ -44,10 +45,10 @@ class Bucket(Remote):
 
     def task_names(self) -> list[str]:
         store = Bucket(self.fs, self.store)
-        return sorted({key.partition("/")[0] for key in store.held()})
+        return sorted({key.partition("/")[0] for key in store.tags()})
 
     def tree(self) -> dict[str, Any]:
-        keys = self.held()
+        keys = self.tags()
         found: dict[str, Any] = {key: self.get_key(key) for key in keys if not key.endswith("/")}
         for key in keys:
             if key.endswith("/") and not any(other != key and other.startswith(key) for other in keys):

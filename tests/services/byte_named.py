@@ -24,14 +24,14 @@ def make(place: Path) -> None:
     os.symlink(b"d\xff/" + RAW, os.fsencode(place) + b"/link\xe9")
 
 
-def look(root: Path) -> dict[bytes, bytes]:
+def raw_files(root: Path) -> dict[bytes, bytes]:
     top, found = os.fsencode(root), {}
     for folder, _, names in os.walk(top):
         for name in names:
             path = os.path.join(folder, name)
             if b".ringfence" not in path:
-                held = os.readlink(path) if os.path.islink(path) else Path(os.fsdecode(path)).read_bytes()
-                found[os.path.relpath(path, top)] = held
+                content = os.readlink(path) if os.path.islink(path) else Path(os.fsdecode(path)).read_bytes()
+                found[os.path.relpath(path, top)] = content
     return found
 
 

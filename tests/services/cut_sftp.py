@@ -10,8 +10,8 @@ import pytest
 
 paramiko = pytest.importorskip("paramiko", reason="no paramiko: pip install 'ringfence[sftp]'")
 _PIPELINED = (paramiko.sftp.CMD_READ, paramiko.sftp.CMD_WRITE)
-# What only looks; OPEN and CLOSE are of both kinds.
-LOOKS = frozenset(
+# Requests that change nothing; OPEN and CLOSE belong to reads and changes.
+READS = frozenset(
     getattr(paramiko.sftp, f"CMD_{name}")
     for name in ("CLOSE", "FSTAT", "LSTAT", "OPENDIR", "READ", "READDIR", "READLINK", "REALPATH", "STAT")
 )

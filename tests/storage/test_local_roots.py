@@ -1,4 +1,4 @@
-"""Every way to name a directory of this machine leads to the same confined tree, or is refused."""
+"""Every spelling of a directory of this machine leads to the same confined tree, or is refused."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from ringfence.toolkit.storage.local_roots import local_path
 POLICY = Policy.loads(
     'version: 1\ndurable: false\nrules: {"*": allow, read: {"*": allow, "secrets/": deny}}\n'
 )
-# Each way to say which directory it is: what `root` and `fs` are.
-DOORS: dict[str, Callable[[str], tuple[str, Any]]] = {
+# Each spelling of a root that names a directory of this machine: from its path to `root` and `fs`.
+SPELLINGS: dict[str, Callable[[str], tuple[str, Any]]] = {
     "path": lambda ws: (ws, None),
     "file": lambda ws: (f"file://{ws}", None),
     "local": lambda ws: (f"local://{ws}", None),
@@ -130,10 +130,10 @@ def answers(root: str, fs: Any) -> list[tuple[Any, ...]]:
     return [(each.status, each.error and each.error["code"], each.content) for each in found]
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_nothing_outside_the_root_is_reached(ws: Path, door: str) -> None:
-    """Every answer is the one that is fixed here, so that all doors answer alike."""
-    found = answers(*DOORS[door](str(ws)))
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_nothing_outside_the_root_is_reached(ws: Path, spelling: str) -> None:
+    """Every answer is the one that is fixed here, so that all spellings have the same results."""
+    found = answers(*SPELLINGS[spelling](str(ws)))
     assert [(status, code) for status, code, _ in found] == [
         ("error", "outside_root"),
         ("denied", "denied_by_policy"),
@@ -156,21 +156,21 @@ def test_nothing_outside_the_root_is_reached(ws: Path, door: str) -> None:
     assert (ws / "fixed").read_text() == "fixed"
 
 
-@pytest.mark.parametrize("door", [door for door in DOORS if door != "path"])
-def test_a_door_answers_in_the_words_of_the_plain_path(ws: Path, door: str) -> None:
+@pytest.mark.parametrize("spelling", [spelling for spelling in SPELLINGS if spelling != "path"])
+def test_a_spelling_answers_in_the_words_of_the_plain_path(ws: Path, spelling: str) -> None:
     there = ws.parent / "plain/ws"
     there.parent.mkdir()
     os.system(f"cp -a '{ws}' '{there}' && cp -a '{ws.parent}/outside' '{there.parent}/outside'")
     plain = answers(str(there), None)
-    assert answers(*DOORS[door](str(ws))) == plain
+    assert answers(*SPELLINGS[spelling](str(ws))) == plain
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_a_door_is_the_confined_backend_with_the_state_of_the_plain_path(ws: Path, door: str) -> None:
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_spelling_is_the_confined_backend_with_the_state_of_the_plain_path(ws: Path, spelling: str) -> None:
     state = ws.parent / "state"
     with opened(str(ws), None, state=state) as plain:
         made = plain.call({"tool": "create_file", "arguments": {"path": "new", "content": "1"}})
-    with opened(*DOORS[door](str(ws)), state=state) as session:
+    with opened(*SPELLINGS[spelling](str(ws)), state=state) as session:
         assert type(session.workspace.backend) is Local
         assert session.workspace.url == str(ws)
         assert session.undo(made.data["call_id"]).ok
@@ -178,9 +178,9 @@ def test_a_door_is_the_confined_backend_with_the_state_of_the_plain_path(ws: Pat
     assert len(list(state.iterdir())) == 1
 
 
-@pytest.mark.parametrize("door", REFUSED)
-def test_a_way_that_cannot_be_confined_is_refused(ws: Path, door: str) -> None:
-    root, fs = REFUSED[door](str(ws))
+@pytest.mark.parametrize("spelling", REFUSED)
+def test_a_way_that_cannot_be_confined_is_refused(ws: Path, spelling: str) -> None:
+    root, fs = REFUSED[spelling](str(ws))
     with pytest.raises(CallError) as refused:
         opened(root, fs)
     assert refused.value.code == "not_confined"
@@ -188,9 +188,9 @@ def test_a_way_that_cannot_be_confined_is_refused(ws: Path, door: str) -> None:
     assert str(ws.parent) not in refused.value.message
 
 
-@pytest.mark.parametrize("door", REFUSED)
-def test_a_task_store_that_cannot_be_confined_is_refused(ws: Path, door: str) -> None:
-    root, fs = REFUSED[door](str(ws.parent / "outside"))
+@pytest.mark.parametrize("spelling", REFUSED)
+def test_a_task_store_that_cannot_be_confined_is_refused(ws: Path, spelling: str) -> None:
+    root, fs = REFUSED[spelling](str(ws.parent / "outside"))
     if fs is None:
         with pytest.raises(CallError) as refused:
             opened(str(ws), None, tasks=root)
@@ -211,27 +211,27 @@ def test_a_task_store_is_never_a_folder_of_the_system(ws: Path, scheme: str, pla
 def test_a_task_store_by_url_is_that_by_its_path(ws: Path) -> None:
     (ws.parent / "gs/tasks").mkdir(parents=True)
     for place in ("gs/tasks", "gs/none"):
-        told = []
+        found = []
         for scheme in ("", "file://"):
             try:
                 with opened(str(ws), None, tasks=f"{scheme}{ws.parent}/{place}") as session:
-                    told.append(session.call({"tool": "list_tasks", "arguments": {}}).content)
+                    found.append(session.call({"tool": "list_tasks", "arguments": {}}).content)
             except CallError as error:
-                told.append(f"{error.code} {error.message} {error.hint}")
-        assert told[0] == told[1]
+                found.append(f"{error.code} {error.message} {error.hint}")
+        assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("root", ["{ws}/a", "{ws}/none", "{ws}/dangling", "/nonexistent\0"])
 @pytest.mark.parametrize("scheme", ["file://", "local://", "ringfence://"])
 def test_a_root_that_is_none_has_the_error_of_the_plain_path(ws: Path, scheme: str, root: str) -> None:
     (ws / "dangling").symlink_to("nowhere")
-    told = []
+    found = []
     for url in (root, scheme + root):
         with pytest.raises(CallError) as failed:
             opened(url.format(ws=ws), None)
-        told.append(failed.value.to_json())
-    assert told[0] == told[1]
-    assert str(ws) not in str(told)
+        found.append(failed.value.to_json())
+    assert found[0] == found[1]
+    assert str(ws) not in str(found)
 
 
 def test_a_url_is_read_as_fsspec_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ def folding(root: Path) -> Folding:
 
 
 def like(monkeypatch: pytest.MonkeyPatch, same: Callable[[str], str]) -> None:
-    """Make `os.stat` look names up as a file system that takes those for one that `same` makes equal."""
+    """Make `os.stat` find a name by another one, as a file system does for which `same` makes them equal."""
     real = os.stat
 
     def stat(path: Any, *, dir_fd: int | None = None, follow_symlinks: bool = True) -> os.stat_result:
@@ -70,14 +70,14 @@ def test_a_name_in_its_other_form_is_enough(
     assert folding(tmp_path) is Folding.FORM
 
 
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("ignored", [True, False])
 def test_the_flag_of_an_apple_disk_is_believed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ignored: bool
 ) -> None:
     (tmp_path / "a").touch()
     monkeypatch.setattr(name_folding.sys, "platform", "darwin")
-    monkeypatch.setattr(name_folding.os, "fpathconf", lambda fd, name: 0 if told else 1)
-    assert folding(tmp_path) is (Folding.CASE if told else Folding.FORM)
+    monkeypatch.setattr(name_folding.os, "fpathconf", lambda fd, name: 0 if ignored else 1)
+    assert folding(tmp_path) is (Folding.CASE if ignored else Folding.FORM)
 
 
 def test_the_flag_of_a_directory_of_linux_is_believed(

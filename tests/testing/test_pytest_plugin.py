@@ -94,8 +94,8 @@ def test_without_the_option_nothing_is_said_or_brought_in(pytester: pytest.Pytes
     )
     done = run(pytester)
     done.assert_outcomes(passed=1)
-    said = [line for line in done.stdout.str().splitlines() if not line.startswith("plugins:")]
-    assert "ringfence" not in "\n".join(said)
+    text = [line for line in done.stdout.str().splitlines() if not line.startswith("plugins:")]
+    assert "ringfence" not in "\n".join(text)
 
 
 def test_a_script_that_is_not_followed_fails_the_test(pytester: pytest.Pytester) -> None:
@@ -158,17 +158,17 @@ def test_the_example_suite(pytester: pytest.Pytester) -> None:
 
 
 @pytest.mark.parametrize(
-    ("check", "what", "path", "said"),
+    ("check", "what", "path", "text"),
     [
         (assert_allowed, "write", "x", "write x for agent me: ask, not allow"),
         (assert_asks, "write", "a/x", "write a/x for agent me: allow, not ask"),
         (assert_denied, "edit_file", "a/x", "edit_file a/x for agent me: allow, not deny"),
     ],
 )
-def test_a_wrong_expectation_names_the_rule(check: object, what: str, path: str, said: str) -> None:
+def test_a_wrong_expectation_names_the_rule(check: object, what: str, path: str, text: str) -> None:
     with pytest.raises(AssertionError) as failed:
         check(POLICY, "me", what, path)  # type: ignore[operator]
-    assert said in str(failed.value) and "says" in str(failed.value)
+    assert text in str(failed.value) and "says" in str(failed.value)
 
 
 def test_the_assertions_judge_as_the_policy_does() -> None:

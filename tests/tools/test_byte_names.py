@@ -16,7 +16,7 @@ from ringfence.policy.byte_names import as_matched, from_disk, to_disk
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.session.session import Session
-from tests.services.byte_named import CHANGES, SHOWN, look, make
+from tests.services.byte_named import CHANGES, SHOWN, make, raw_files
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 
@@ -117,29 +117,29 @@ def test_they_are_listed_searched_and_read(root: Path) -> None:
 def test_they_are_changed_and_come_back(
     root: Path, tmp_path: Path, tool: str, arguments: dict[str, Any], state: str
 ) -> None:
-    before = look(root)
+    before = raw_files(root)
     kept = ":memory:" if state == "memory" else str(tmp_path / "state")
     with Session(root, ALLOW, state=kept) as session:
         done = call(session, tool, **arguments)
         assert done.ok, done.error
-        changed = look(root)
+        changed = raw_files(root)
         assert changed != before or tool == "create_directory"
         back = session.undo(done.data["call_id"])
         assert back.ok, back.error
-        assert look(root) == before
+        assert raw_files(root) == before
         assert session.undo(back.data["call_id"]).ok
-        assert look(root) == changed
+        assert raw_files(root) == changed
 
 
 def test_many_files_are_kept_as_they_were_caught_and_come_back(root: Path) -> None:
     for number in range(70):
         Path(os.fsdecode(os.fsencode(root) + b"/d\xff/n\xe9%d" % number)).write_text(str(number))
-    before = look(root)
+    before = raw_files(root)
     with Session(root, ALLOW, state=":memory:") as session:
         done = call(session, "delete", path="d\\xff")
         assert done.ok, done.error
         assert session.undo(done.data["call_id"]).ok
-    assert look(root) == before
+    assert raw_files(root) == before
 
 
 def test_the_policy_counts_a_byte_as_one_character() -> None:
@@ -160,11 +160,11 @@ def test_a_rule_hides_it_and_a_denied_tree_stays(root: Path) -> None:
     hides = Policy.loads(
         'version: 1\nrules: {read: {"*": allow, "d?/": deny}, delete: {"*": allow, "in/": deny}}\n'
     )
-    before = look(root)
+    before = raw_files(root)
     with Session(root, hides, state=":memory:") as session:
         assert "d\\xff" not in call(session, "list_directory", path=".").content
         assert call(session, "delete", path="d\\xff").status == "denied"
-    assert look(root) == before
+    assert raw_files(root) == before
 
 
 def test_what_lies_at_a_protected_place_is_protected_under_any_name(root: Path) -> None:
