@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Container, Iterator
 
 from ringfence.policy.analysis.verdict_queries import together, up_to
@@ -87,16 +88,24 @@ def _let(look: LintContext, name: str, tool: str, effects: frozenset[Effect]) ->
     """Whether some call of a tool has one of these verdicts; the root itself cannot be changed."""
     needs = [(tool, "")] if tool in ACTIONS else path_needs(tool, look.policy.tools)
     for parameter in dict.fromkeys(parameter for _, parameter in needs):
-        wheres = [look.context(name, tool, action) for action, each in needs if each == parameter]
-        whole = together(wheres)
-        found = (
-            (look.questions.ever(whole, effect) for effect in sorted(effects))
-            if len(wheres) == 1
-            else (look.questions.find(look.questions.verdict(whole, effect)) for effect in sorted(effects))
+        # A call writes in one of the ways that its tool has, and one of them is enough.
+        ways = itertools.product(
+            *(look.policy.names(tool, action) for action, each in needs if each == parameter)
         )
-        if all(each is None or each.path == ROOT for each in found):
+        if not any(_let_in_one_way(look, [(name, tool, each) for each in way], effects) for way in ways):
             return False
     return True
+
+
+def _let_in_one_way(look: LintContext, asked: list[tuple[str, str, str]], effects: frozenset[Effect]) -> bool:
+    wheres = [look.context(*each) for each in asked]
+    whole = together(wheres)
+    found = (
+        (look.questions.ever(whole, effect) for effect in sorted(effects))
+        if len(wheres) == 1
+        else (look.questions.find(look.questions.verdict(whole, effect)) for effect in sorted(effects))
+    )
+    return any(each is not None and each.path != ROOT for each in found)
 
 
 def _stopped_before(look: LintContext, limit: Limit, name: str, tool: str, gone: Container[int]) -> bool:

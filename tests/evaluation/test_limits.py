@@ -229,3 +229,18 @@ def test_a_limit_on_reading_that_commands_pass_is_noted(rules: str, limits: str,
 def test_a_limit_that_another_limit_makes_useless_is_reported(limits: str, lines: list[int]) -> None:
     found = [one.where for one in lint(policy(limits)) if one.code == "limit-unreachable"]
     assert [where and where.line for where in found] == lines
+
+
+@pytest.mark.parametrize(
+    ("rules", "lines"),
+    [
+        ("{write.create: allow, write.replace: deny, write.edit: deny}", []),
+        ("{write.create: deny, write.replace: deny, write.edit: ask, create_file: allow}", [3]),
+        ("{write.create: deny, write.replace: deny, write.edit: ask}", [3]),
+        ("{read: allow, write.create: deny, write.replace: ask, write.edit: allow}", []),
+    ],
+)
+def test_a_limit_on_writing_stops_what_one_kind_of_it_lets_through(rules: str, lines: list[int]) -> None:
+    text = f"version: 1\nrules: {rules}\nlimits: {{write: {{max_files: 1, per: day}}}}\n"
+    found = [one.where for one in lint(Policy.loads(text)) if one.code == "limit-unreachable"]
+    assert [where.line for where in found if where] == lines

@@ -22,7 +22,7 @@ from ringfence.policy.model import (
     Content,
     Mandatory,
     Rule,
-    kinds_of,
+    asked_actions,
     names_action,
     path_needs,
 )
@@ -224,10 +224,8 @@ def _call_of_both(policy: Policy, one: str, other: str) -> bool:
 def _does(policy: Policy, key: str) -> set[str]:
     """Return the actions, with their kinds, of the calls that a key is about."""
     if names_action(key):
-        return {key} if key != "write" else {f"write.{kind}" for kind in kinds_of("")}
+        return set(asked_actions("", key, kinds=True))
     if key == RUN or key not in policy.tools:
         return set()
-    actions = {action for action, _ in path_needs(key, policy.tools)}
-    return (actions - {"write"}) | (
-        {f"write.{kind}" for kind in kinds_of(key)} if "write" in actions else set()
-    )
+    needs = path_needs(key, policy.tools)
+    return {name for action, _ in needs for name in asked_actions(key, action, kinds=True)}
