@@ -76,6 +76,13 @@ def excepted(patterns: list[str], agent: str) -> bool:
     )
 
 
+def entry_of(policy: dict, name: str) -> dict | None:
+    """The entry under `agents` that a name uses: its own, or that of the nearest agent above it."""
+    parts = name.split("/")
+    chain = ["/".join(parts[:n]) for n in range(len(parts), 0, -1)]
+    return next((policy["agents"][each] for each in chain if each in policy["agents"]), None)
+
+
 def plain(policy: dict, agent: str, tool: str, action: str, where: tuple[str, bool], now: tuple) -> int:
     """The verdict where everything in the content is found by one detector, or nothing is."""
     names = [tool, action, action.partition(".")[0], "*"]
@@ -87,7 +94,7 @@ def plain(policy: dict, agent: str, tool: str, action: str, where: tuple[str, bo
             worst = max(worst, RANK[effect])
     for depth in range(agent.count("/") + 1):
         name = "/".join(agent.split("/")[: depth + 1])
-        own = policy["agents"].get(name) or (policy["agents"].get("bot") if name.startswith("bot/") else None)
+        own = entry_of(policy, name)
         tiers = [own["rules"]] if own else []
         said = [tier(rules, names, where, now) for rules in [*tiers, policy["rules"]]]
         worst = max(worst, next((effect for effect in said if effect is not None), 1))

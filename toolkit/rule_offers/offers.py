@@ -19,7 +19,7 @@ from ringfence.policy.analysis.pattern_queries import Budget, PatternQueries, Un
 from ringfence.policy.errors import PolicyError
 from ringfence.policy.formatting import rule_lines
 from ringfence.policy.formatting.formatter import LayoutError
-from ringfence.policy.model import RUN, Rule, path_needs
+from ringfence.policy.model import RUN, Rule, asked_actions, names_action, path_needs
 from ringfence.policy.patterns.syntax import Fold, Folding
 from ringfence.toolkit.approvals.requests import Request
 from ringfence.toolkit.rule_offers.candidates import WIDTHS, Candidate, candidates
@@ -233,9 +233,15 @@ class _Maker:
         tools = self.policy.tools
         return [action for action, _ in path_needs(key, tools)] if key in tools else [key.partition(".")[0]]
 
+    def _names(self, key: str) -> set[str]:
+        """Return the actions that a key is about, each kind of writing by its name."""
+        tool = "" if names_action(key) else key
+        actions = [key] if names_action(key) else self._actions(key)
+        return {name for action in actions for name in asked_actions(tool, action, kinds=True)}
+
     def _hidden(self, rule: _Rule) -> list[Rule]:
         """Return denies that would no longer count where the rule matches, as far as they are known."""
-        content, actions = self.policy.at(self.now).content, set(self._actions(rule.key))
+        content, names = self.policy.at(self.now).content, self._names(rule.key)
         found: dict[str, Rule] = {}
         for owner in (None, *rule.owners):
             agent = content.agents.get(owner or "")
@@ -245,11 +251,10 @@ class _Maker:
             if rule.key == RUN:
                 lists = [source.run]
             else:
-                same = {"*", rule.key}
                 lists = [
                     rules
                     for key, rules in source.rules.items()
-                    if key in same or (owner is None and actions & set(self._actions(key)))
+                    if key in ("*", rule.key) or (owner is None and names & self._names(key))
                 ]
             found |= {each.pattern: each for rules in lists for each in rules if each.effect is Effect.DENY}
         if len(found) > _MOST_KEPT:

@@ -13,9 +13,8 @@ from ringfence.policy import Policy
 from ringfence.policy.analysis.diff import Change, compare
 from ringfence.policy.analysis.pattern_queries import Budget
 from ringfence.policy.analysis.prove import describe, prove
-from ringfence.policy.analysis.verdict_queries import pairs
 from ringfence.policy.evaluation import cases
-from ringfence.policy.model import WRITE_KINDS, Agent, Content, Detector, Effect, Rule
+from ringfence.policy.model import Agent, Content, Detector, Effect, Rule
 from ringfence.policy.patterns.syntax import Fold, Folding
 
 _ANSWERS = (Effect.ASK, Effect.ALLOW)
@@ -51,8 +50,6 @@ def only_answers(
     budget = Budget(work)
     changes: tuple[Change, ...] = ()
     for old, new, first in _versions(before, after, now):
-        if not (_is_analysed(old) and _is_analysed(new)):
-            return Proof(why_not="the kinds of writing in this policy cannot be analysed")
         found = compare(old, new, budget, fold=fold)
         why = found.undecided or found.settings
         if why or found.looser:
@@ -92,11 +89,6 @@ def _versions(before: Policy, after: Policy, now: float) -> Iterator[tuple[Polic
             yield old.with_trials(), new.with_trials(), False
         for detector in after.detectors:
             yield _where_content(old, detector), _where_content(new, detector), False
-
-
-def _is_analysed(policy: Policy) -> bool:
-    """Whether the analysis tells the kinds of writing apart, if the policy does."""
-    return not policy.has_kinds or any(action in WRITE_KINDS for _, action in pairs([policy]))
 
 
 def _where_content(policy: Policy, detector: Detector) -> Policy:
