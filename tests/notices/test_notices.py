@@ -7,6 +7,7 @@ import email.policy
 import hmac
 import json
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.detection.examples import examples
 
 HERE = Path(__file__).parents[2]
 SCRIPTS = HERE / "examples" / "notices"
@@ -42,7 +45,10 @@ class Desk:
         }
 
     def ask(self, path: str) -> str:
-        call = ["call", "create_file", json.dumps({"path": path, "content": "the content"}), "--json"]
+        return self.call("create_file", path=path, content="the content")
+
+    def call(self, tool: str, **arguments: str) -> str:
+        call = ["call", tool, json.dumps(arguments), "--json"]
         done = subprocess.run(
             [sys.executable, "-m", "ringfence", *call, "--ask", "queue", "--agent", "coder", *self.options],
             env=self.environment,
@@ -115,6 +121,100 @@ def test_a_web_hook_is_signed_and_holds_no_content(desk: Desk, server: Server) -
     assert abs(time.time() - int(stamp)) < 300
     expected = hmac.digest(SECRET.encode(), f"{stamp}.".encode() + body, "sha256").hex()
     assert headers["Ringfence-Signature"] == f"sha256={expected}"
+
+
+def strings(value: Any, inside: dict[str, Any] | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each text of a message with the object that it is in."""
+    if isinstance(value, str):
+        yield value, inside or {}
+    elif isinstance(value, list):
+        for each in value:
+            yield from strings(each, inside)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from strings(each, value)
+
+
+HOSTILE = (
+    "*a*_b_~c~`d`<!channel><https://x.example|e> &amp; [f](https://x.example) {{DATE(2017-02-14T06:00:00Z)}}"
+)
+TOKEN = next(one.secrets[0].decode() for one in examples() if one.detector == "github-token" and one.secrets)
+
+
+@pytest.mark.parametrize("shape", ["slack", "teams"])
+def test_a_message_of_a_chat_program(desk: Desk, server: Server, shape: str) -> None:
+    (desk.root / "old").mkdir()
+    (desk.root / "old" / "a.txt").write_text("what only the file has")
+    asked = desk.call("delete", path="old")
+    desk.environment["RINGFENCE_WEBHOOK_URL"] = server.url
+    done = desk.run("by_webhook.py", "-", "--format", shape, "--pages", "https://review.example.org/r/")
+    assert (done.returncode, done.stderr) == (0, "")
+    ((headers, body),) = server.got
+    expected = hmac.digest(SECRET.encode(), f"{headers['Ringfence-Timestamp']}.".encode() + body, "sha256")
+    assert headers["Ringfence-Signature"] == f"sha256={expected.hex()}"
+    assert b"what only the file has" not in body
+    told = json.loads(body)
+    if shape == "slack":
+        assert set(told) == {"text", "mrkdwn", "unfurl_links", "unfurl_media", "blocks"}
+        shown = [text for text, _ in strings(told["blocks"])]
+        link = f"<https://review.example.org/r/approvals/{asked}|Look at it and answer>"
+        assert link in shown and told["text"].startswith("DELETES 2 paths: old, old/a.txt; coder asks: ")
+    else:
+        (attachment,) = told["attachments"]
+        assert (told["type"], attachment["contentType"]) == (
+            "message",
+            "application/vnd.microsoft.card.adaptive",
+        )
+        card = attachment["content"]
+        assert card["actions"][0]["url"] == f"https://review.example.org/r/approvals/{asked}"
+        shown = [text for text, _ in strings(card["body"])]
+    (lost,) = [at for at, text in enumerate(shown) if "DELETES 2 paths: old, old/a.txt" in text]
+    (what,) = [at for at, text in enumerate(shown) if "coder asks: Delete directory old" in text]
+    (about,) = [at for at, text in enumerate(shown) if f"ringfence approvals show {asked}" in text]
+    assert lost < what < about
+    assert re.search(r"asked \d+ (second|minute)s? ago, at \S+Z;", shown[about])
+
+
+@pytest.mark.parametrize("shape", ["slack", "teams"])
+def test_a_chat_program_formats_nothing_that_an_agent_named(desk: Desk, server: Server, shape: str) -> None:
+    desk.ask(f"{HOSTILE.replace('/', '')}\u202e {TOKEN} x")
+    done = desk.run("by_webhook.py", server.url, "--format", shape)
+    assert (done.returncode, done.stderr) == (0, "")
+    ((_, body),) = server.got
+    assert TOKEN.encode() not in body and b"[hidden]" in body
+    told = json.loads(body)
+    assert all(text.isprintable() for text, _ in strings(told))
+    named = [(text, inside) for text, inside in strings(told) if "channel" in text]
+    assert named
+    for text, inside in named:
+        if shape == "slack":
+            assert inside.get("type") == "plain_text" or (inside is told and told["mrkdwn"] is False)
+            assert not set("<>") & set(text)
+            assert "&lt;!channel&gt;" in text and "&amp;amp;" in text and "*a*_b_" in text
+        else:
+            assert inside["type"] == "TextRun"
+            assert "{{" not in text and "<!channel>" in text and "[f](" in text
+
+
+def test_a_long_message_fits_and_keeps_both_ends(desk: Desk, server: Server) -> None:
+    request = {
+        "id": "a-00", "agent": "a", "session": "s", "tool": "delete", "title": f"Delete {'<' * 90_000} end",
+        "needs": [{"action": "delete", "path": "<" * 9_000, "on_the_way": False}] * 40,
+        "decision": {}, "asked": 0.0,
+    }  # fmt: skip
+    shapes = load("shapes.py")
+    for name, most in (("slack", 3_000), ("teams", 28_000)):
+        told = shapes[name](request, "https://x.example", 90_061.0)
+        assert all(len(text) <= most for text, _ in strings(told) if text != told.get("text"))
+        assert len(json.dumps(told)) < 28_000
+        assert any(text.endswith(" end") for text, _ in strings(told))
+        assert any("asked 1 day ago, at 1970-01-0" in text for text, _ in strings(told))
+    assert shapes["page_of"]({"id": "a-00|x"}, "https://x.example") is None
+
+
+@pytest.mark.parametrize("words", [["-"], ["ftp://x.example"], ["http://x.example", "--pages", "x|y"]])
+def test_a_web_hook_without_a_good_address_is_not_sent(desk: Desk, words: list[str]) -> None:
+    assert desk.run("by_webhook.py", *words).returncode == 1
 
 
 def test_who_receives_a_web_hook_can_tell_a_false_one(desk: Desk, server: Server) -> None:
