@@ -66,8 +66,7 @@ def _rules(rules: list[Rule], questions: RuleQuestions) -> str:
     lines = [f"**{first.effect}**: {_tier(first)}, key `{first.key}`, {_what(rules)}"]
     lines += [f"Reason: {visible(first.reason)}"] if first.reason else []
     lines += _conditions(first)
-    if first.key != "run":
-        lines += _decides(rules, questions)
+    lines += _decides_commands(rules, questions) if first.key == "run" else _decides(rules, questions)
     return "\n\n".join(lines)
 
 
@@ -112,6 +111,20 @@ def _decides(rules: list[Rule], questions: RuleQuestions) -> Iterator[str]:
             yield "On some of its paths another rule decides:\n" + "\n".join(
                 f"- {_said(each)}" for each in over
             )
+
+
+def _decides_commands(rules: list[Rule], questions: RuleQuestions) -> Iterator[str]:
+    for rule in rules[:3]:
+        of = f" (by {_code(rule.pattern)})" if len(rules) > 1 else ""
+        try:
+            line = questions.command(rule)
+        except Undecided as error:
+            yield f"What it decides is not known: {error}"
+            continue
+        if line is None:
+            yield f"Decides no command{of}: mandatory or later rules decide all that it matches"
+        else:
+            yield f"Decides for example {_code(line)}, the shortest such command{of}"
 
 
 def _said(rule: Rule) -> str:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ringfence.policy import Effect, Folding, Policy
+from ringfence.policy.analysis.agent_kinds import agents
+from ringfence.policy.analysis.command_queries import CommandQueries, confirmed, meaning
 from ringfence.policy.analysis.pattern_queries import Budget, Witness
 from ringfence.policy.analysis.shortest_witness import MAX_WORK
 from ringfence.policy.lint.context import LintContext
@@ -89,6 +91,24 @@ class RuleQuestions:
                     found.append(witness)
             return min(found, key=lambda each: (len(each.path), each.path), default=None)
 
+    def command(self, rule: Rule) -> str | None:
+        """Return the shortest command that a rule on commands decides for some agent; None if there is none.
+
+        For a rule on trial: as if it were real. Undecided beyond the bound.
+        """
+        with self._lock:
+            policy = self._policy_of(rule)
+            end = time.monotonic() + SECONDS
+            budget = Budget(expired=lambda: time.monotonic() > end)
+            ask = CommandQueries([policy], budget=budget)
+            names = {meaning(policy, name): name for name in agents([policy], budget=budget)}
+            for each in ask.classes:
+                for name in names.values() if ask.fits(rule.pattern, each) else ():
+                    judged = ask.judge(policy, name, each)
+                    if judged[1] is not None and _same(judged[1], rule):
+                        return confirmed(policy, name, each, judged).line
+            return None
+
     def _mandatory_witness(self, look: LintContext, item: Mandatory, rule: Rule) -> Witness | None:
         """Return the shortest path of an item that nothing stricter, and no item before it, decides."""
         ask = look.questions
@@ -157,24 +177,25 @@ class RuleQuestions:
         return known
 
 
+def _same(one: Rule, other: Rule) -> bool:
+    """Whether two rules are one rule of the text."""
+    return (one.where, one.pattern, one.set_where) == (other.where, other.pattern, other.set_where)
+
+
 def _placed(policy: Policy, rule: Rule) -> Placed | None:
     """Return where a rule is in a policy that may be a projection of the one it was read from."""
     content = policy.content
-
-    def same(other: Rule) -> bool:
-        return (
-            other.where == rule.where and other.pattern == rule.pattern and other.set_where == rule.set_where
-        )
-
     if rule.tier == "mandatory":
         for item in content.mandatory:
             for at, other in enumerate(item.rules):
-                if same(other):
+                if _same(other, rule):
                     return Placed(other, None, at, item)
         return None
     owner = content.agents.get(rule.agent) if rule.agent is not None else content
     listed = owner.rules.get(rule.key, ()) if owner else ()
-    return next((Placed(other, rule.agent, at) for at, other in enumerate(listed) if same(other)), None)
+    return next(
+        (Placed(other, rule.agent, at) for at, other in enumerate(listed) if _same(other, rule)), None
+    )
 
 
 def _ahead(policy: Policy, placed: Placed) -> Iterator[Rule]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,6 +32,8 @@ from ringfence.toolkit.language_server.text_edits import rewritten
 from ringfence.toolkit.version import version
 
 HOST = "127.0.0.1"
+# Seconds that findings, which take seconds in another thread, may keep an edit waiting at each step.
+_TURN = 0.0005
 _log = logging.getLogger("ringfence.lsp")
 
 
@@ -79,11 +82,13 @@ class PolicyServer(LanguageServer):
 
 def serve(stdin: BinaryIO, stdout: BinaryIO) -> None:
     """Serve one editor over two streams, until it ends or closes the input."""
+    sys.setswitchinterval(_TURN)
     make().start_io(stdin, stdout)
 
 
 def serve_tcp(port: int) -> None:
     """Serve one editor that connects to a port on loopback."""
+    sys.setswitchinterval(_TURN)
     make().start_tcp(HOST, port)
 
 
