@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -296,9 +297,16 @@ class FaultContract:
 def cases(kind: str) -> Iterator[Any]:
     """Return the cases for a backend of this kind, by name."""
     for file in sorted(CASES.glob("*.yaml")):
-        for case in yaml.safe_load(file.read_text(encoding="utf-8")):
+        for case in _read(file):
             if kind == "local" or case.get("backends") != ["local"]:
                 yield pytest.param(case, id=f"{file.stem}: {case['name']}")
+
+
+@cache
+def _read(file: Path) -> list[dict[str, Any]]:
+    """Read a file of cases once for all contracts: the tests only read the cases."""
+    found: list[dict[str, Any]] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return found
 
 
 def content(what: Any) -> bytes:
