@@ -338,6 +338,8 @@ def main(folder: str, runs: str, seed: str, mutant: str = "") -> None:
         if wrong:
             found[f"{kill.scenario}: {kill.place} {kill.when}"] = wrong
         shutil.rmtree(base)
+        if mutant and found:
+            break  # it is found out
     print(json.dumps({"runs": len(chosen), "killed": killed, "wrong": found}))
 
 

@@ -506,6 +506,8 @@ def main() -> int:
         run = Run(Path(base), given.mode, given.seed, given.mutant)
         for number in range(given.runs):
             run.once(number)
+            if given.mutant and run.violations:
+                break  # it is found out
     json.dump(
         {
             "runs": given.runs,
