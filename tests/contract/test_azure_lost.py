@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from hashlib import md5
 from pathlib import Path
 from typing import Any
 
@@ -74,14 +75,24 @@ def open_session(file_system: Any, prefix: str, state: Path | str) -> Session:
     return Session(root, Policy.loads(ALLOW), fs=file_system, state=str(state))
 
 
-def fill(blobs: Any, prefix: str) -> None:
-    for name, data in {"a": b"one\ntwo\n", "b": b"b", "d/x": b"x", "d/e/y": b"y", "k": b""}.items():
+BEFORE = {"a": b"one\ntwo\n", "b": b"b", "d/x": b"x", "d/e/y": b"y", "k": b""}
+
+
+def fill(blobs: Any, prefix: str) -> dict[str, bytes]:
+    """Write the files, and return what `tree` says of them."""
+    for name, data in BEFORE.items():
         blobs.upload_blob(prefix + name, data, overwrite=True)
+    return {name: md5(data).digest() for name, data in BEFORE.items()}
 
 
 def tree(blobs: Any, prefix: str) -> dict[str, bytes]:
-    names = [blob.name for blob in blobs.list_blobs(prefix)]
-    return {name[len(prefix) :]: blobs.download_blob(name).readall() for name in names}
+    """The MD5 of each blob: from the listing, or of its content where the server has none."""
+    return {
+        blob.name[len(prefix) :]: bytes(
+            blob.content_settings.content_md5 or md5(blobs.download_blob(blob.name).readall()).digest()
+        )
+        for blob in blobs.list_blobs(prefix)
+    }
 
 
 def files(found: dict[str, bytes]) -> dict[str, bytes]:
@@ -110,8 +121,7 @@ def test_a_lost_reply_changes_no_answer(
     tool, arguments = CALLS[call]
     for nth in range(1, count + 1):
         place = f"{prefix}{nth}/"
-        fill(blobs, place)
-        before = files(tree(blobs, place))
+        before = fill(blobs, place)
         with open_session(file_system, place, ":memory:") as session:
             proxy.arm(Fault(kind, nth, methods=CHANGES))
             result = session.call({"tool": tool, "arguments": arguments})
@@ -131,8 +141,7 @@ def test_a_store_that_stays_silent_leaves_what_the_next_start_settles(
     tool, arguments = CALLS[call]
     for nth in range(1, count + 1):
         place, state = f"{prefix}{nth}/", tmp_path / f"state{nth}"
-        fill(blobs, place)
-        before = files(tree(blobs, place))
+        before = fill(blobs, place)
         with open_session(file_system, place, state) as session:
             proxy.arm(Fault(kind, nth, methods=CHANGES, down=True))
             result = session.call({"tool": tool, "arguments": arguments})
@@ -190,7 +199,7 @@ def test_what_somebody_wrote_before_the_request_was_sent_again_stays(
         assert result.error and result.error["code"] == code, result
         states = {item.state for item in session.history.items("1 = 1", ())}
         assert states == {"aborted" if code == "already_exists" else "unknown"}
-        assert tree(blobs, prefix)[arguments["path"]] == OTHERS
+        assert blobs.download_blob(prefix + arguments["path"]).readall() == OTHERS
 
 
 def test_what_a_look_alone_has_shown_is_said(

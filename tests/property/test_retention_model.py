@@ -219,7 +219,8 @@ def known(
             break
         if not {name for _, name in first} & {name for _, name in rest}:
             cut = end
-    return {op for op, _ in ops[cut:]}, dict(count), mark
+    # A tool of which no file counts may have a row or none.
+    return {op for op, _ in ops[cut:]}, dict(+count), mark
 
 
 def check(session: Session, work: list[tuple[Any, ...]], rules: list[Rule]) -> None:
