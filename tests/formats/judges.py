@@ -94,10 +94,20 @@ def _gitignore_regex(body: str) -> str:
         if part == "**":
             out += ".+" if last else "(?:[^/]+/)*"
             continue
-        stars = re.sub(r"\\\*+", "[^/]*", re.escape(part)).replace("\\?", "[^/]")
-        out += re.sub(r"\\\[(\w+)\\\]", r"[\1]", stars)
+        out += "".join(map(_gitignore_piece, re.findall(r"\\.|\[[^\]]+\]|.", part)))
         out += "" if last else "/"
     return out
+
+
+def _gitignore_piece(piece: str) -> str:
+    """A class as the library `ignore` has it: nothing negates it, and a star in it is no star."""
+    if piece[0] == "[" and len(piece) > 1:
+        return (
+            "[" + re.sub(r"([\\\]\[^!&~|])", r"\\\1", piece[1:-1]) + "]"
+            if not set(piece) & set("*?")
+            else "(?!)"
+        )
+    return {"*": "[^/]*", "?": "[^/]"}.get(piece, re.escape(piece.removeprefix("\\") or piece))
 
 
 def claude(permissions: dict[str, list[str]], tool: str, path: str, *, never_asks: bool = False) -> Verdict:
@@ -176,6 +186,11 @@ def fork_settings(settings: dict[str, Any], agent: str, tool: str, path: str) ->
     if own.get("tools", {}).get(theirs) is False:
         return "deny"
     return fork(own.get("permission", {}), permission.get("rules", {}), theirs, path)
+
+
+def gemini_reads(expression: str) -> bool:
+    """Gemini CLI's own check (`isSafeRegExp`): it ignores a rule whose expression does not pass."""
+    return len(expression) <= 2048 and not re.search(r"\([^)]*[*+?{].*\)[*+?{]", expression)
 
 
 def gemini(rules: list[dict[str, Any]], agent: str, called: str, path: str, conditions: bool) -> Verdict:

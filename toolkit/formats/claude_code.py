@@ -289,7 +289,12 @@ def write(flat: Flat) -> Exported:
         for pattern, effect in rules:
             if pattern == "*" and effect is (Effect.ALLOW if action == "read" else Effect.ASK):
                 continue  # the default anyway
-            for body in _written(pattern):
+            bodies = _written(pattern, effect)
+            if bodies is None:
+                left.append(
+                    Left(action, f"{pattern}: {effect}", "its class has another meaning there; left out")
+                )
+            for body in bodies or ():
                 rule = tool if body == "*" else f"{tool}({body})"
                 if rule not in lists[str(effect)]:
                     lists[str(effect)].append(rule)
@@ -328,9 +333,9 @@ def _edits(flat: Flat) -> tuple[Listed, Effect | None, list[Left]]:
     return tuple(strictest(list(puts), list(edits))), None, left
 
 
-def _written(pattern: str) -> Iterator[str]:
-    from ringfence.toolkit.formats.flatten import alternatives
+def _written(pattern: str, effect: Effect) -> list[str] | None:
+    """Return a pattern in the form of a rule's path; None for an allow that would allow more."""
+    from ringfence.toolkit.formats.ignore_patterns import lines_of
 
-    for each in alternatives(pattern):
-        body = each.removeprefix("./") if each.startswith("./") else each
-        yield f"/{body}" if "/" in body.rstrip("/") and not body.startswith("/") else body
+    found = lines_of(pattern, effect)
+    return found and [f"/{body}" if "/" in body.rstrip("/") and body[0] != "/" else body for body in found]

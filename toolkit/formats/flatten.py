@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from ringfence.policy import Policy
 from ringfence.policy.evaluation.agent_patterns import applies
 from ringfence.policy.model import ACTIONS, KINDS, WRITE_KINDS, Agent, Effect, Rule, RuleMap, asked_actions
-from ringfence.policy.patterns.syntax import ANY_CHARACTER, ANY_NAME, CROSS, Branch, CharClass, Name, parse
+from ringfence.policy.patterns.syntax import ANY_NAME, CROSS, Branch, CharClass, Name, parse
 from ringfence.toolkit.formats.command_rules import from_the_last_star
 from ringfence.toolkit.formats.model import Flat, FormatError, Left, Writes, tightened
 from ringfence.toolkit.formats.narrowed_entries import for_content, left_out, place
@@ -49,7 +49,7 @@ def _writes(policy: Policy, agent: str, tiers: list[RuleMap], left: list[Left]) 
     if not set(WRITE_KINDS) & set(named):
         return None
     kinds = {kind: _Flattening(policy, agent, tiers, kind) for kind in KINDS}
-    lists = {kind: list(each.action("write")) for kind, each in kinds.items()}
+    lists = {kind: each.action("write") for kind, each in kinds.items()}
     puts = lists["create"]
     left = [*left, *(one for each in kinds.values() for one in (*each.left, *each.by_kind))]
     if puts != lists["replace"]:
@@ -93,8 +93,8 @@ class _Flattening:
         self.left: list[Left] = []
         self.by_kind: list[Left] = []
 
-    def action(self, action: str) -> Iterator[tuple[str, Effect]]:
-        """Yield the rules of an action."""
+    def action(self, action: str) -> Listed:
+        """Return the rules of an action; the first is for everything, and no other is."""
         tools = [tool for tool in self._policy.tools if action in changes(self._policy, tool)]
         kinds = [key for key in WRITE_KINDS if action == "write"]
         if self._kind:
@@ -115,7 +115,9 @@ class _Flattening:
                     self.left.append(_one(rule, tool, "tool", action))
         more += self._floor(action, kinds, tools)
         more += for_content(self._policy, self._agent, [action, "*", *kinds, *tools])
-        yield from _with_names(action, _from_the_last_star(stricter(out, more)), self.left)
+        named = _with_names(action, _from_the_last_star(stricter(out, more)), self.left)
+        # Once more: a rule for all directories has become one for everything.
+        return _from_the_last_star(list(named))
 
     def _of_kind(self, tier: RuleMap, key: str, out: Listed, more: Listed) -> None:
         """Add a tier's rules for a kind of writing: they come before the action's, but its denials stand."""
@@ -185,7 +187,7 @@ def strictest(one: Listed, other: Listed) -> Listed:
             return [(pattern, max(effect, plain[0][1])) for pattern, effect in rules]
     (first, left), (second, right) = _parted(one), _parted(other)
     if first != second:
-        return stricter(one, other)
+        return _from_the_last_star(stricter(one, other))
     out = [*left[0], *right[0]]
     for rule, denies, more in zip(first, left[1:], right[1:], strict=True):
         out += [rule, *denies, *more]
@@ -287,46 +289,10 @@ def _crossing(branch: Branch) -> Iterator[str]:
 
 
 def _name(name: Name) -> str:
-    runs = ["".join(atom if isinstance(atom, str) else "?" for atom in piece) for piece in name.pieces]
-    if any(set("*?") & set(run.replace("?", "")) for run in runs):
-        raise FormatError("a star in a name cannot be expressed there")
-    return "*".join(runs)
-
-
-def regex(pattern: str) -> list[str]:
-    """Return regular expressions for the paths that a pattern matches, and all below, in a JSON string.
-
-    The expressions never match across the string's end.
-    """
-    out = []
-    if pattern == "*":
-        return ['[^"]*']
-    for branch in parse(pattern).branches:
-        parts = []
-        for at, segment in enumerate(branch.segments):
-            if segment is CROSS:
-                parts.append('(?:|[^"]*/)')
-                continue
-            parts.append(_name_regex(segment))
-            if at < len(branch.segments) - 1:
-                parts.append("/")
-        parts.append('/[^"]*' if branch.directory else '(?:|/[^"]*)')
-        out.append("".join(parts))
-    return out
-
-
-def _name_regex(name: Name) -> str:
-    return '[^"/]*'.join("".join(_atom(atom) for atom in piece) for piece in name.pieces)
-
-
-def _atom(atom: str | CharClass) -> str:
-    if isinstance(atom, str):
-        return "".join(f"\\{c}" if c in "\\^$.*+?()[]{}|/" else c for c in atom)
-    if atom == ANY_CHARACTER:
-        return '[^"/]'
-    inner = "".join(
-        (f"\\{low}" if low in "\\]^-" else low)
-        + ("" if low == high else "-" + (f"\\{high}" if high in "\\]^-" else high))
-        for low, high in atom.ranges
+    literals = "".join(atom for piece in name.pieces for atom in piece if isinstance(atom, str))
+    for mark, word in (("*", "star"), ("?", "question mark")):
+        if mark in literals:
+            raise FormatError(f"a {word} in a name cannot be expressed there")
+    return "*".join(
+        "".join(atom if isinstance(atom, str) else "?" for atom in piece) for piece in name.pieces
     )
-    return f'[^"/{inner}]' if atom.negated else f"[{inner}]"

@@ -6,15 +6,12 @@ A rule matches a path by a regular expression over the call's arguments as JSON.
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 from collections.abc import Iterator
 from typing import Any
 
 from ringfence.policy.model import DEFAULT_AGENT, Effect
-from ringfence.toolkit.formats import gemini_regex as regex
-from ringfence.toolkit.formats import wildcard
-from ringfence.toolkit.formats.flatten import regex as of_pattern
+from ringfence.toolkit.formats import gemini_regex, wildcard
 from ringfence.toolkit.formats.model import (
     NO_RULE,
     Entry,
@@ -44,6 +41,7 @@ TOOLS = (
     ("insert_at_line", "insert_at_line", "write", "replace", Effect.ASK),
 )
 PATH = '"file_path":"'
+_MAX_EXPRESSION = 2_048  # a longer one is ignored there
 _PLAIN = {
     "toolName",
     "decision",
@@ -113,7 +111,7 @@ def _rule(rule: Any, where: str, out: Imported) -> dict[str, Any] | None:
     effect = DECISIONS[decision]
     try:
         paths = _paths(rule.get("argsPattern"), where, out)
-    except (regex.RegexError, FormatError) as error:
+    except (gemini_regex.RegexError, FormatError) as error:
         why = f"its argsPattern cannot be expressed in a policy: {error}"
         if effect is Effect.ALLOW:
             out.left.append(Left(where, what, why))
@@ -166,17 +164,17 @@ def _paths(expression: Any, where: str, out: Imported) -> list[wildcard.Tokens] 
     if expression is None:
         return None
     if not isinstance(expression, str) or not expression.startswith(PATH):
-        raise regex.RegexError(f"it does not begin with {PATH}")
+        raise gemini_regex.RegexError(f"it does not begin with {PATH}")
     found = []
-    for row in regex.variants(expression[len(PATH) :]):
-        if '"' in row:
-            at = row.index('"')
+    for row in gemini_regex.variants(expression[len(PATH) :]):
+        if gemini_regex.END in row:
+            at = row.index(gemini_regex.END)
             if at != len(row) - 1:
-                raise regex.RegexError("it speaks of other arguments, too")
+                raise gemini_regex.RegexError("it speaks of other arguments, too")
             found.append(row[:at])
         else:
             found += [(*row, Star()), *_up_to_the_quote(row)]
-    if "." in expression.replace("\\.", "") or re.search(r'\[\^[^"\]]*\]', expression):
+    if gemini_regex.passes_the_end(expression):
         out.notes.append(
             f"{where}: its '.' or [^/] may also reach into other arguments of a call; it is read as within"
             ' the path ([^"] and [^/"] end with it)'
@@ -242,10 +240,12 @@ def write(flat: Flat) -> Exported:
             raise FormatError("more rules than there are priorities")
         start = 0 if tools == ["read_file"] else 500
         for number, (pattern, effect) in enumerate(said):
-            for expression in of_pattern(pattern):
+            for expression in gemini_regex.of_pattern(pattern):
+                if len(PATH + expression) > _MAX_EXPRESSION:
+                    raise FormatError(f"the pattern {pattern!r} is too long as a regular expression")
                 lines = ["[[rule]]", f"toolName = {json.dumps(tools)}"]
                 if pattern != "*":
-                    lines.append(f"argsPattern = {json.dumps(PATH + expression + chr(34))}")
+                    lines.append(f"argsPattern = {json.dumps(PATH + expression)}")
                 lines += [f'decision = "{words[effect]}"', f"priority = {start + number + 1}"]
                 rules.append("\n".join(lines))
     if flat.actions["delete"]:

@@ -153,8 +153,9 @@ class _ClassError(ValueError):
 
 
 def _class(part: str, at: int) -> tuple[CharClass, int]:
-    negated = part[at : at + 1] in ("!", "^")
-    at += negated
+    if part[at : at + 1] in ("!", "^"):
+        # For git it is a negation; the library that most agents use takes the mark as one more character.
+        raise _ClassError("a class with '!' or '^' at its start, which is not read alike everywhere")
     ranges: list[tuple[str, str]] = []
     start = at
     while at < len(part) and (part[at] != "]" or at == start):
@@ -171,7 +172,7 @@ def _class(part: str, at: int) -> tuple[CharClass, int]:
         raise _ClassError("a class that is not closed")
     if any(set(pair) & set("]-!^/") for pair in ranges):
         raise _ClassError("a class with ']', '-', '!', '^' or '/' in it")
-    return CharClass(negated, tuple(ranges)), at + 1
+    return CharClass(False, tuple(ranges)), at + 1
 
 
 def _language(segments: list[Segment], fold: bool) -> Language:
@@ -198,7 +199,7 @@ def _one(piece: Piece, fold: bool) -> Language:
         return One(letter(piece, fold=fold))
     if fold:
         piece = CharClass(piece.negated, (*piece.ranges, *_other_case(piece)))
-    return One(CharClass(True, (*piece.ranges, ("/", "/"))) if piece.negated else piece)
+    return One(piece)
 
 
 def _other_case(kind: CharClass) -> Iterator[tuple[str, str]]:
@@ -234,4 +235,4 @@ def _written(piece: Piece, any_case: bool) -> str:
         return "?"
     ranges = [*piece.ranges, *(_other_case(piece) if any_case else ())]
     inner = "".join(low if low == high else f"{low}-{high}" for low, high in dict.fromkeys(ranges))
-    return f"[{'!' if piece.negated else ''}{inner}]"
+    return f"[{inner}]"

@@ -76,12 +76,19 @@ def _judged(body: str, where: str, setting: Setting, out: Imported) -> Judged | 
 
 def write(flat: Flat) -> Exported:
     """Write what may not be read or changed; the format can express nothing else."""
+    from ringfence.toolkit.formats.ignore_patterns import lines_of
+
     lines: list[str] = []
     left = list(flat.left)
     reads, writes = _denies(flat.actions["read"]), _denies(flat.actions["write"])
     for pattern, denied in _either(reads, writes):
-        if denied or pattern.lower() == pattern.upper():
-            lines += _lines(pattern, "" if denied else "!")
+        written = lines_of(pattern, Effect.DENY if denied else Effect.ALLOW)
+        if written is None:
+            left.append(
+                Left("read, write", f"{pattern}: no deny", "its class has another meaning there; left out")
+            )
+        elif denied or pattern.lower() == pattern.upper():
+            lines += [each if denied else f"!{each}" for each in written]
         else:
             why = "the file takes no notice of case, and would open other names, too; left out"
             left.append(Left("read, write", f"{pattern}: no deny", why))
@@ -114,11 +121,3 @@ def _either(one: list[tuple[str, bool]], other: list[tuple[str, bool]]) -> list[
         other = [(pattern, denied) for pattern, denied in other if denied]
     # Of equal lines the last stays: it decides also after the exceptions between them.
     return list(dict.fromkeys([*reversed(other), *reversed(one)]))[::-1]
-
-
-def _lines(pattern: str, mark: str) -> list[str]:
-    from ringfence.toolkit.formats.flatten import alternatives
-
-    return [
-        f"{mark}{each.removeprefix('.') if each.startswith('./') else each}" for each in alternatives(pattern)
-    ]
