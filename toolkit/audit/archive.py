@@ -171,5 +171,5 @@ def _leave(state: State, done: int, go_on: Callable[[], bool]) -> int:
         moved += count
         if count < _STEP:
             break
-        state.give_back(_STEP)
+        state.vacuum(_STEP)
     return moved

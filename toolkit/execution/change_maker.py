@@ -14,9 +14,9 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.execution.intent import Intent
 from ringfence.toolkit.execution.outcome import _STATES, Outcome
+from ringfence.toolkit.history.quarantined_trees import changed_in
 from ringfence.toolkit.history.records import ABORTED, DONE, GONE, PENDING, UNSEEN
 from ringfence.toolkit.history.store import History
-from ringfence.toolkit.history.whole_catches import changed_in
 from ringfence.toolkit.plan.changes import (
     DIRECTORY,
     Change,

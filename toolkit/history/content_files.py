@@ -68,13 +68,13 @@ class ContentFiles:
         """Whether a content is still stored."""
         return self.folder is not None and (self.folder / digest).is_file()
 
-    def caught(self, digest: str, size: int, path: str) -> StreamedContent | None:
+    def quarantined(self, digest: str, size: int, path: str) -> StreamedContent | None:
         """Return a quarantined file's content, by its path in the quarantine; None if it is not there."""
         with at(self.backend, f"{OWN_DIRECTORY}/{path}") as spot:
             found = self.backend.stat(spot)
-        return None if found is None else self.in_catch(digest, size, path)
+        return None if found is None else self.in_quarantine(digest, size, path)
 
-    def in_catch(self, digest: str, size: int, path: str) -> StreamedContent:
+    def in_quarantine(self, digest: str, size: int, path: str) -> StreamedContent:
         """Return the content of a file that is known to be in the quarantine, by its path there."""
         return StreamedContent(digest, size, lambda: checked(digest, self._chunks(path)))
 

@@ -58,8 +58,8 @@ class IntentWriter:
         marks = ",".join("?" * len(self._contents))
         if marks:
             found = self._db.execute(f"SELECT hash FROM blob WHERE hash IN ({marks})", tuple(self._contents))
-            held = {row[0] for row in found.fetchall()}
-            new = [(digest, content) for digest, content in self._contents.items() if digest not in held]
+            stored = {row[0] for row in found.fetchall()}
+            new = [(digest, content) for digest, content in self._contents.items() if digest not in stored]
             if new:
                 self._db.executemany(
                     "INSERT INTO blob VALUES(?,?,?,?)",

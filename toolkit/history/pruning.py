@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ringfence.toolkit.history.content_files import FILED
 from ringfence.toolkit.history.old_changes import forget_changes, to_forget
 from ringfence.toolkit.history.records import PENDING
-from ringfence.toolkit.history.retention import Kept, Rule, forgettable
+from ringfence.toolkit.history.retention import CallContents, Rule, forgettable
 
 if TYPE_CHECKING:
     from ringfence.toolkit.history.content_files import ContentFiles
@@ -56,7 +56,7 @@ class Choice:
     are more than `most` changes, the oldest of those up to `mark` are removed.
     """
 
-    told: Pruned
+    amounts: Pruned
     contents: list[tuple[str, int, int]]
     trees: list[tuple[str, int]]
     first: int
@@ -76,17 +76,17 @@ def choose(
     Only reads, some rows at a time, and calls `between` after each portion; `forget` spares what operations
     since then need.
     """
-    held = _Held(state, waiting, between)
-    gone = forgettable(held.calls(), held.sizes, rule)
-    stay = {name for call in held.calls() if call.call not in gone for name in call.contents}
-    contents = [blob for blob in held.blobs if blob[0] not in stay]
-    trees = [(name, held.sizes[_tree(name)]) for name in sorted(held.trees) if _tree(name) not in stay]
+    stored = _StoredContents(state, waiting, between)
+    gone = forgettable(stored.calls(), stored.sizes, rule)
+    needed = {name for call in stored.calls() if call.call not in gone for name in call.contents}
+    contents = [blob for blob in stored.blobs if blob[0] not in needed]
+    trees = [(name, stored.sizes[_tree(name)]) for name in sorted(stored.trees) if _tree(name) not in needed]
     lost = {digest for digest, _, _ in contents} | {_tree(name) for name, _ in trees}
     size = sum(size for _, size, _ in contents) + sum(size for _, size in trees)
-    calls = sum(1 for call in held.calls() if call.call in gone and not call.contents.isdisjoint(lost))
-    told = Pruned(calls, len(contents), len(trees), size, sum(held.sizes.values()) - size)
-    mark = held.mark(gone, stay)
-    return Choice(told, contents, trees, held.first, held.last, mark, rule.changes)
+    calls = sum(1 for call in stored.calls() if call.call in gone and not call.contents.isdisjoint(lost))
+    amounts = Pruned(calls, len(contents), len(trees), size, sum(stored.sizes.values()) - size)
+    mark = stored.mark(gone, needed)
+    return Choice(amounts, contents, trees, stored.first, stored.last, mark, rule.changes)
 
 
 def forget(
@@ -99,7 +99,7 @@ def forget(
     contents = list(choice.contents)
     while contents:
         freed = _portion(state, content_files, choice, contents)
-        state.give_back(_PAGES)
+        state.vacuum(_PAGES)
         yield freed
     mark = choice.mark
     for name, size in choice.trees:
@@ -119,7 +119,7 @@ def forget(
             note(db, _MARK, str(mark))
     if choice.most is not None:
         for changes in forget_changes(state, choice.most, mark):
-            state.give_back(_PAGES)
+            state.vacuum(_PAGES)
             yield Pruned(changes=changes)
 
 
@@ -136,11 +136,11 @@ def prune_now(  # noqa: PLR0913  three parts of one state
     choice = choose(state, rule, waiting)
     if dry_run:
         changes = 0 if choice.most is None else to_forget(state, choice.most, choice.mark)
-        return replace(choice.told, changes=changes)
+        return replace(choice.amounts, changes=changes)
     freed = sum_of(forget(state, content_files, workspace, choice))
-    state.give_back_all()
-    told = choice.told
-    return replace(freed, calls=told.calls, left=told.left + told.bytes - freed.bytes)
+    state.vacuum_all()
+    amounts = choice.amounts
+    return replace(freed, calls=amounts.calls, left=amounts.left + amounts.bytes - freed.bytes)
 
 
 def sum_of(portions: Iterator[Pruned]) -> Pruned:
@@ -165,13 +165,13 @@ class _Call:
     changes: int = 0
 
 
-class _Held:
+class _StoredContents:
     """The stored contents by call, read once, in portions so that no write waits."""
 
     def __init__(self, state: State, waiting: frozenset[str], between: Callable[[], object]) -> None:
         self._between = between
         self._calls: dict[str, _Call] = {}
-        self._given: dict[str, set[str]] = {}  # the calls by their caller's id
+        self._by_caller_id: dict[str, set[str]] = {}  # the calls by their caller's id
         self.first = int((state.rows("SELECT value FROM meta WHERE name = ?", (_MARK,)) or [("0",)])[0][0])
         self.last = self.first
         by_op = self._read_ops(state)
@@ -182,18 +182,18 @@ class _Held:
         for digest, size, packed in self._paged(state, _BLOBS, ("",), 1):
             self.blobs.append((str(digest), int(size), int(packed)))
             self.sizes[str(digest)] = int(size)
-        self._found = [self._kept(name, call) for name, call in self._calls.items()]
+        self._found = [self._contents_of(name, call) for name, call in self._calls.items()]
 
-    def calls(self) -> list[Kept]:
+    def calls(self) -> list[CallContents]:
         """Return the calls in the order of their last operations."""
         return self._found
 
-    def mark(self, gone: set[str], stay: set[str]) -> int:
+    def mark(self, gone: set[str], needed: set[str]) -> int:
         """Return the last operation up to which all belong to `gone` calls and no tree is one of those that
-        `stay`.
+        `needed`.
         """
         kept = [min(call.ops) for name, call in self._calls.items() if name not in gone]
-        trees = [op for name, op in self.trees.items() if _tree(name) in stay]
+        trees = [op for name, op in self.trees.items() if _tree(name) in needed]
         return min([*kept, *trees], default=self.last + 1) - 1
 
     def _paged(self, state: State, sql: str, after: tuple[Any, ...], width: int) -> Iterator[Any]:
@@ -205,15 +205,15 @@ class _Held:
 
     def _read_ops(self, state: State) -> dict[int, _Call]:
         by_op: dict[int, _Call] = {}
-        for op, name, given, started, stands, undoes in self._paged(state, _OPS, (self.first,), 1):
+        for op, name, given, started, op_state, undoes in self._paged(state, _OPS, (self.first,), 1):
             call = self._calls.pop(str(name), None) or _Call()
             # Moved to the end: the order is that of the last operation.
             self._calls[str(name)] = by_op[int(op)] = call
             call.ops.append(int(op))
             if given is not None:
-                self._given.setdefault(str(given), set()).add(str(name))
+                self._by_caller_id.setdefault(str(given), set()).add(str(name))
             call.started = max(call.started, float(started))
-            call.spared = call.spared or stands == PENDING
+            call.spared = call.spared or op_state == PENDING
             if undoes is not None:
                 call.undoes.add(str(undoes))
             self.last = int(op)
@@ -236,11 +236,11 @@ class _Held:
         for call in latest.values():
             call.spared = True
 
-    def _kept(self, name: str, call: _Call) -> Kept:
+    def _contents_of(self, name: str, call: _Call) -> CallContents:
         # A digest without stored content: of a move, which needs none, or pruned before.
         names = frozenset(name for name in call.names if name in self.sizes)
-        undoes = call.undoes.union(*(self._given.get(given, ()) for given in call.undoes))
-        return Kept(name, call.started, names, frozenset(undoes), call.spared, call.changes)
+        undoes = call.undoes.union(*(self._by_caller_id.get(given, ()) for given in call.undoes))
+        return CallContents(name, call.started, names, frozenset(undoes), call.spared, call.changes)
 
 
 def _tree(name: str) -> str:

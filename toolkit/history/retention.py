@@ -33,7 +33,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CallContents:
     """A call with its stored contents, by name; `spared`: none of them may be pruned.
 
     `undoes` names the calls that it undid; `changes` is the number of its changes.
@@ -47,7 +47,7 @@ class Kept:
     changes: int = 0
 
 
-def forgettable(calls: Sequence[Kept], sizes: Mapping[str, int], rule: Rule) -> set[str]:
+def forgettable(calls: Sequence[CallContents], sizes: Mapping[str, int], rule: Rule) -> set[str]:
     """Return the calls whose contents are pruned; `calls` are given oldest first, `sizes` in bytes by
     content.
 
@@ -63,8 +63,8 @@ def forgettable(calls: Sequence[Kept], sizes: Mapping[str, int], rule: Rule) -> 
     }
     if rule.max_bytes is not None:
         free = [n for n in range(len(calls)) if not spared[n] and n not in gone]
-        held = set[str]().union(*(calls[n].contents for n in range(len(calls)) if spared[n]))
-        gone |= _beyond(calls, list(_first_to_go(free, undone)), held, sizes, rule.max_bytes)
+        needed = set[str]().union(*(calls[n].contents for n in range(len(calls)) if spared[n]))
+        gone |= _beyond(calls, list(_first_to_go(free, undone)), needed, sizes, rule.max_bytes)
     if rule.changes is not None:
         free = [n for n in range(len(calls)) if not spared[n] and n not in gone]
         too_many = sum(calls[n].changes for n in range(len(calls)) if n not in gone) - rule.changes
@@ -76,14 +76,16 @@ def forgettable(calls: Sequence[Kept], sizes: Mapping[str, int], rule: Rule) -> 
     return {calls[n].call for n in gone}
 
 
-def _undone(calls: Sequence[Kept]) -> list[list[int]]:
+def _undone(calls: Sequence[CallContents]) -> list[list[int]]:
     """Return for each call the indexes of the earlier calls that it undid."""
     places = {one.call: n for n, one in enumerate(calls)}
     found = ([places.get(name, n) for name in one.undoes] for n, one in enumerate(calls))
     return [[m for m in undone if m < n] for n, undone in enumerate(found)]
 
 
-def _needed(calls: Sequence[Kept], undone: list[list[int]], newest: int) -> tuple[list[bool], list[float]]:
+def _needed(
+    calls: Sequence[CallContents], undone: list[list[int]], newest: int
+) -> tuple[list[bool], list[float]]:
     """Return for each call whether it is spared, and its latest start: its own, or that of the call that
     undid it.
     """
@@ -110,16 +112,16 @@ def _first_to_go(free: list[int], undone: list[list[int]]) -> Iterator[int]:
 
 
 def _beyond(
-    calls: Sequence[Kept], free: list[int], held: set[str], sizes: Mapping[str, int], most: int
+    calls: Sequence[CallContents], free: list[int], needed: set[str], sizes: Mapping[str, int], most: int
 ) -> set[int]:
-    """Return the first ones of `free` to prune so that all other contents, with `held`, fit into `most`
+    """Return the first ones of `free` to prune so that all other contents, with `needed`, fit into `most`
     bytes.
     """
-    total = sum(sizes[name] for name in held)
+    total = sum(sizes[name] for name in needed)
     for place in reversed(range(len(free))):
-        new = calls[free[place]].contents - held
+        new = calls[free[place]].contents - needed
         total += sum(sizes[name] for name in new)
-        held |= new
+        needed |= new
         if total > most:
             return set(free[: place + 1])
     return set()

@@ -73,11 +73,11 @@ def changed(
         within, values = f"{within} AND op.call = ?", (*values, call)
     where = f"{within} AND op.id >= ? AND item.state = ? AND item.type != ?"
     items = history.items(where, (*values, since, DONE, DIRECTORY))
-    story = _Story(item for item in items if agent is None or f"{item.agent}/".startswith(f"{agent}/"))
-    return sorted(story.told(_readable(history)), key=lambda one: one.path)
+    states = _PathStates(item for item in items if agent is None or f"{item.agent}/".startswith(f"{agent}/"))
+    return sorted(states.changes(_readable(history)), key=lambda one: one.path)
 
 
-class _Story:
+class _PathStates:
     """The first and last state of each path, and where each file was moved."""
 
     def __init__(self, items: Iterable[ItemRow]) -> None:
@@ -139,7 +139,7 @@ class _Story:
         self._last[item.path] = NOTHING
         self._origin[target] = self._origin.pop(item.path, item.path)
 
-    def told(self, content: Callable[[str], bytes | None]) -> Iterable[Changed]:
+    def changes(self, content: Callable[[str], bytes | None]) -> Iterable[Changed]:
         moves = {path: origin for path, origin in self._origin.items() if self._is_move(origin, path)}
         left = set(moves.values())
         for path, last in self._last.items():
@@ -171,7 +171,7 @@ def _readable(history: History) -> Callable[[str], bytes | None]:
 
     def content(digest: str) -> bytes | None:
         try:
-            found = history.held(digest)
+            found = history.stored_content(digest)
         except CallError:
             return None
         return whole(found) if length(found) <= MAX_DIFF else None
@@ -186,21 +186,21 @@ def _modes(path: str, before: VersionState, after: VersionState) -> str:
     return f"Mode {escape(path)} {octal(before.mode or 0)} -> {octal(after.mode or 0)}\n"
 
 
-def _text(held: VersionState, content: Callable[[str], bytes | None]) -> bytes | None:
+def _text(state: VersionState, content: Callable[[str], bytes | None]) -> bytes | None:
     """Return content with lines; a link has none."""
-    return None if held.kind == LINK else _bytes(held, content)
+    return None if state.kind == LINK else _bytes(state, content)
 
 
 def _links(path: str, *ends: VersionState) -> str:
     """Return a line for each end that is a link."""
     return "".join(
-        f"Link {escape(path)} -> {escape(held.target or '')}, {when}\n"
-        for held, when in zip(ends, ("before", "after"), strict=True)
-        if held.kind == LINK
+        f"Link {escape(path)} -> {escape(state.target or '')}, {when}\n"
+        for state, when in zip(ends, ("before", "after"), strict=True)
+        if state.kind == LINK
     )
 
 
-def _bytes(held: VersionState, content: Callable[[str], bytes | None]) -> bytes | None:
-    if held.kind == LINK and held.target is not None:
-        return held.target.encode("utf-8", "surrogateescape")
-    return None if held.digest is None else content(held.digest)
+def _bytes(state: VersionState, content: Callable[[str], bytes | None]) -> bytes | None:
+    if state.kind == LINK and state.target is not None:
+        return state.target.encode("utf-8", "surrogateescape")
+    return None if state.digest is None else content(state.digest)

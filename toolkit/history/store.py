@@ -96,7 +96,7 @@ class History:
             guard()
             taken = PathLocks(db, operation.planned)
             op = self._insert(db, operation)
-            caught: set[str] = set()
+            quarantined: set[str] = set()
             returning: dict[int, str] = {}
             keeping = IntentWriter(db, op, self.content_files)
             for n, item in enumerate(items):
@@ -107,9 +107,9 @@ class History:
                     continue
                 if item.kind != "delete":
                     returning[n] = name
-                elif name not in caught:  # a tree's own item comes before its entries
+                elif name not in quarantined:  # a tree's own item comes before its entries
                     db.execute("INSERT INTO caught VALUES(?,?,?)", (name, op, item.path))
-                    caught.add(name)
+                    quarantined.add(name)
             keeping.flush()
             if usage:
                 budgets.add_changes(db, op, operation.agent, operation.tool, usage, timed=operation.timed)
@@ -179,9 +179,9 @@ class History:
 
     def _note_returned(self, db: Database, op: int, states: dict[int, str]) -> None:
         """Mark restored trees: from now on their content is in the workspace only."""
-        back = [(name,) for n, name in self._returning.get(op, {}).items() if states.get(n) == DONE]
-        if back:
-            db.executemany("DELETE FROM caught WHERE name = ?", back)
+        restored = [(name,) for n, name in self._returning.get(op, {}).items() if states.get(n) == DONE]
+        if restored:
+            db.executemany("DELETE FROM caught WHERE name = ?", restored)
 
     def _wrote(self, after: audit.Head, head: audit.Head) -> None:
         self._sole, self._head = after == self._head, head
@@ -230,13 +230,13 @@ class History:
 
     def content(self, digest: str) -> bytes:
         """Return the bytes with this digest. Raises CallError `not_recoverable`."""
-        return whole(self.held(digest))
+        return whole(self.stored_content(digest))
 
-    def held(self, digest: str) -> bytes | StreamedContent:
+    def stored_content(self, digest: str) -> bytes | StreamedContent:
         """Return the content with this digest, small ones as bytes. Raises CallError `not_recoverable`."""
         rows = self._state.rows("SELECT size, packed, data FROM blob WHERE hash=?", (digest,))
         if not rows:
-            found = self._caught(digest)
+            found = self._in_quarantine(digest)
             if found is None:
                 raise CallError("not_recoverable", "The history does not hold this content")
             return found if found.size > LARGE else whole(found)
@@ -250,21 +250,21 @@ class History:
             raise CallError("not_recoverable", "The kept content is damaged")
         return content
 
-    def holds(self, digest: str) -> bool:
+    def is_stored(self, digest: str) -> bool:
         """Whether the content with this digest is still stored; checks that it exists, not its bytes."""
         rows = self._state.rows("SELECT packed FROM blob WHERE hash=?", (digest,))
         if not rows:
-            return self._caught(digest) is not None
+            return self._in_quarantine(digest) is not None
         return rows[0][0] != FILED or (self.content_files is not None and self.content_files.has(digest))
 
-    def _caught(self, digest: str) -> StreamedContent | None:
+    def _in_quarantine(self, digest: str) -> StreamedContent | None:
         """Return the content from a quarantined tree."""
         if self.content_files is None:
             return None
         start, step = 0, _FEW
         while rows := self._state.rows(_CAUGHT, (digest, step, start)):
             for name, top, path, size in rows:
-                found = self.content_files.caught(digest, size, name + path[len(top) :])
+                found = self.content_files.quarantined(digest, size, name + path[len(top) :])
                 if found is not None:
                     return found
             start, step = start + step, step * 4
@@ -278,10 +278,10 @@ class History:
             or not (item.temporary or "").startswith(QUARANTINED_PREFIX)
         ):
             return unpacked(item.metadata)
-        found = self.catch_of(item)
+        found = self.quarantined_tree(item)
         return None if found is None else self.content_files.attached(found[0] + item.path[len(found[1]) :])
 
-    def catch_of(self, item: ItemRow) -> tuple[str, str] | None:
+    def quarantined_tree(self, item: ItemRow) -> tuple[str, str] | None:
         """Return the quarantined tree with the entry that an item deleted, and the tree's path; None if there
         is none.
 

@@ -98,7 +98,7 @@ def _marked(history: History, found: list[Version], items: list[ItemRow]) -> lis
     # Moved content is not stored: it exists at its new path.
     ends = ((item.before, None if item.kind == "move" else item.after) for item in items)
     kept = {digest for both in ends for digest in both if digest is not None}
-    gone = {v.digest for v in found if v.digest in kept and not history.holds(v.digest or "")}
+    gone = {v.digest for v in found if v.digest in kept and not history.is_stored(v.digest or "")}
     return [replace(version, forgotten=version.digest in gone) for version in found]
 
 
@@ -229,16 +229,16 @@ def called(found: list[Version], name: str, old: Forgotten | None = None) -> lis
     Raises CallError `not_found`, and `not_recoverable` for a pruned version.
     """
     session, _, short = name.rpartition(":")
-    held = [version for version in found if not session or version.session == session]
-    named = [version for version in held if version.name == short]
+    in_session = [version for version in found if not session or version.session == session]
+    named = [version for version in in_session if version.name == short]
     if named:
         return named
-    known = ", ".join(version.name for version in held[-_SHOWN:]) or "none"
-    known = f"…, {known}" if len(held) > _SHOWN else known
+    known = ", ".join(version.name for version in in_session[-_SHOWN:]) or "none"
+    known = f"…, {known}" if len(in_session) > _SHOWN else known
     if (
         old is not None
         and is_name(short)
-        and (not held or any(_BY_OPERATION.fullmatch(version.name) for version in held))
+        and (not in_session or any(_BY_OPERATION.fullmatch(version.name) for version in in_session))
     ):
         raise CallError(
             "not_recoverable",

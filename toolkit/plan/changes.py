@@ -240,7 +240,7 @@ class Plan:
     # The files whose content the answer has, and the bytes of it, for limits on reading; None: no content.
     gives: Amount | None = None
     # Quarantined trees to restore, by path: restoring one makes all changes for which it has an entry.
-    caught: Mapping[str, QuarantinedTree] = field(default_factory=dict, compare=False)
+    quarantined: Mapping[str, QuarantinedTree] = field(default_factory=dict, compare=False)
 
     @property
     def preview(self) -> str:

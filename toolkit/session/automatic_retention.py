@@ -89,7 +89,7 @@ def _carry_out(context: Context, rule: Rule, go_on: Callable[[], bool]) -> None:
     finally:
         done = sum_of(iter(freed))
         if done.contents or done.trees or done.changes:
-            forgotten = replace(done, calls=choice.told.calls)
+            forgotten = replace(done, calls=choice.amounts.calls)
             with context.state.transaction() as db:
                 audit.append(db, record(context, "retention", forgotten), context.state.key)
 

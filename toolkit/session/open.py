@@ -101,9 +101,9 @@ def _state_at(
     place = workspace.place
     state = open_state(where, key, former_place(place, given), owning(shown(place)))
     if state.is_new and state.folder == where and place == local_place(place.path):
-        from ringfence.toolkit.state.moved_workspaces import tell_of_moved
+        from ringfence.toolkit.state.moved_workspaces import log_moved_state
 
-        tell_of_moved(place.path, where)
+        log_moved_state(place.path, where)
     return state
 
 

@@ -33,11 +33,11 @@ def roll_back(attempt: Attempt, plan: Plan, outcome: Outcome) -> None:
         groups = [numbers & done for numbers in halves]
     for numbers in filter(None, groups):
         try:
-            outcome.undone |= _taken_back(attempt, outcome, numbers)
+            outcome.undone |= _undone_items(attempt, outcome, numbers)
         except CallError:
             continue  # it stays done, and the answer reports it
-    taken_back = {path for path, n in _numbers(plan) if n in outcome.undone}
-    for path in taken_back:
+    undone_paths = {path for path, n in _numbers(plan) if n in outcome.undone}
+    for path in undone_paths:
         outcome.seen.pop(path, None)
 
 
@@ -50,7 +50,7 @@ def _numbers(plan: Plan) -> list[tuple[str, int]]:
     ]
 
 
-def _taken_back(attempt: Attempt, outcome: Outcome, numbers: set[int]) -> set[int]:
+def _undone_items(attempt: Attempt, outcome: Outcome, numbers: set[int]) -> set[int]:
     """Undo some items of the operation; return those that are as they were before it."""
     from ringfence.toolkit.undo.planner import undo
 
@@ -58,15 +58,15 @@ def _taken_back(attempt: Attempt, outcome: Outcome, numbers: set[int]) -> set[in
     context.history.mark(outcome.op, outcome.states)
     planned = context.history.position().without(outcome.op)
     items = [item for item in context.history.items("op.id = ?", (outcome.op,)) if item.n in numbers]
-    way = undo(items, context.workspace, context.history)
+    undo_plan = undo(items, context.workspace, context.history)
     name = f"{attempt.name}-back"
     operation = Operation(
         name, None, context.session, context.agent, "roll_back", undoes=attempt.name, planned=planned
     )
-    plan = way.plan("roll back")
-    back = apply(plan, context.workspace, context.history, operation, {}, spots={}, progress=Progress())
-    left = {conflict.path for conflict in way.conflicts}
-    left |= {path for path, n in _numbers(plan) if back.states.get(n) != DONE}
+    plan = undo_plan.plan("roll back")
+    reverted = apply(plan, context.workspace, context.history, operation, {}, spots={}, progress=Progress())
+    left = {conflict.path for conflict in undo_plan.conflicts}
+    left |= {path for path, n in _numbers(plan) if reverted.states.get(n) != DONE}
     record = {
         "time": time.time(),
         "event": "roll_back",
@@ -76,5 +76,5 @@ def _taken_back(attempt: Attempt, outcome: Outcome, numbers: set[int]) -> set[in
         "call": attempt.name,
         "outcome": "partial" if left else "done",
     }
-    context.history.finish(back.op, back.states, {}, record)
+    context.history.finish(reverted.op, reverted.states, {}, record)
     return {item.n for item in items if item.path not in left and item.path2 not in left}

@@ -275,11 +275,11 @@ class Session:
         adds `preview`, a diff, and `digest`: if it is passed to the real undo, nothing is done if the plan
         has changed since. `by` is the person who undoes, for the record.
         """
-        from ringfence.toolkit.session.undo import way_of_call
+        from ringfence.toolkit.session.undo import plan_of_call
 
         steps = Progress.of(progress)
-        way = partial(way_of_call, self.context, call, session, force=force, progress=steps)
-        return self._take_back("undo", call, way, dry_run, digest, by, steps)
+        make_plan = partial(plan_of_call, self.context, call, session, force=force, progress=steps)
+        return self._carry_out("undo", call, make_plan, dry_run, digest, by, steps)
 
     def undo_to(  # noqa: PLR0913  public options, by keyword
         self,
@@ -300,14 +300,14 @@ class Session:
         in POSIX seconds. `tree` limits the undo to a path and everything below it; `everyone` includes all
         sessions. Returns a result like that of `undo`.
         """
-        from ringfence.toolkit.session.undo import way_to_point
+        from ringfence.toolkit.session.undo import plan_to_point
 
         chosen = None if everyone else session or self.session
         what = f"{'everyone' if chosen is None else chosen} to {point}"
         what += f" in {tree}" if tree != "." else ""
         steps = Progress.of(progress)
-        way = partial(way_to_point, self.context, point, chosen, tree, force=force, progress=steps)
-        return self._take_back("undo", what, way, dry_run, digest, by, steps)
+        make_plan = partial(plan_to_point, self.context, point, chosen, tree, force=force, progress=steps)
+        return self._carry_out("undo", what, make_plan, dry_run, digest, by, steps)
 
     def restore(  # noqa: PLR0913  public options, by keyword
         self,
@@ -323,27 +323,30 @@ class Session:
         """Restore one file to a version (`initial`, `v1`, or `SESSION:v1`). Returns a result like that of
         `undo`.
         """
-        from ringfence.toolkit.session.undo import way_to_version
+        from ringfence.toolkit.session.undo import plan_to_version
 
-        what, way = f"{path} {version}", partial(way_to_version, self.context, path, version, force=force)
-        return self._take_back("restore", what, way, dry_run, digest, by, Progress.of(progress))
+        what = f"{path} {version}"
+        make_plan = partial(plan_to_version, self.context, path, version, force=force)
+        return self._carry_out("restore", what, make_plan, dry_run, digest, by, Progress.of(progress))
 
-    def _take_back(  # noqa: PLR0913  the options that three public methods share
+    def _carry_out(  # noqa: PLR0913  the options that three public methods share
         self,
         tool: str,
         what: str,
-        way: Callable[[], UndoPlan],
+        make_plan: Callable[[], UndoPlan],
         dry_run: bool,
         digest: str | None,
         by: str | None,
         progress: Progress,
     ) -> Result:
-        from ringfence.toolkit.session.undo import take_back
+        from ringfence.toolkit.session.undo import carry_out
 
         dry_run = dry_run or self.dry_run
         return self._by_a_person(
             tool,
-            lambda attempt: take_back(attempt, what, way, dry_run=dry_run, digest=digest, progress=progress),
+            lambda attempt: carry_out(
+                attempt, what, make_plan, dry_run=dry_run, digest=digest, progress=progress
+            ),
             by,
         )
 

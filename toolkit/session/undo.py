@@ -31,7 +31,7 @@ _COMMANDS = 5  # commands that an undo names, the last ones
 _SHOWN = 50  # changes and conflicts that the text names; the fields have all of them
 
 
-def way_of_call(
+def plan_of_call(
     context: Context, call: str, session: str | None, *, force: bool, progress: Progress
 ) -> UndoPlan:
     """Return the undo plan of one call, by its `call_id` or, if only one call had it, the caller's id."""
@@ -39,7 +39,7 @@ def way_of_call(
     return planner.undo(found, context.workspace, context.history, force=force, progress=progress)
 
 
-def way_to_point(  # noqa: PLR0913  the options of `Session.undo_to`
+def plan_to_point(  # noqa: PLR0913  the options of `Session.undo_to`
     context: Context,
     point: str | float,
     session: str | None,
@@ -60,7 +60,7 @@ def way_to_point(  # noqa: PLR0913  the options of `Session.undo_to`
     )
 
 
-def way_to_version(context: Context, path: str, version: str, *, force: bool) -> UndoPlan:
+def plan_to_version(context: Context, path: str, version: str, *, force: bool) -> UndoPlan:
     """Return the plan that restores one file to a version."""
     from ringfence.toolkit.history.versions import pick, versions
 
@@ -69,10 +69,10 @@ def way_to_version(context: Context, path: str, version: str, *, force: bool) ->
     return planner.restore(place, wanted, last, context.workspace, context.history, force=force)
 
 
-def take_back(  # noqa: PLR0913  the options of `Session.undo`
+def carry_out(  # noqa: PLR0913  the options of `Session.undo`
     attempt: Attempt,
     what: str,
-    way_of: Callable[[], UndoPlan],
+    make_plan: Callable[[], UndoPlan],
     *,
     dry_run: bool,
     digest: str | None,
@@ -85,10 +85,10 @@ def take_back(  # noqa: PLR0913  the options of `Session.undo`
     """
     context = attempt.context
     attempt.planned = context.history.position()
-    way = way_of()
-    attempt.in_session = way.session
-    attempt.plan = plan = way.plan(f"{attempt.call.tool} {what}")
-    commands = _commands(context, way)
+    undo_plan = make_plan()
+    attempt.in_session = undo_plan.session
+    attempt.plan = plan = undo_plan.plan(f"{attempt.call.tool} {what}")
+    commands = _commands(context, undo_plan)
     data: dict[str, Any] = {
         "changes": describe(plan),
         **(
@@ -96,7 +96,7 @@ def take_back(  # noqa: PLR0913  the options of `Session.undo`
             if commands
             else {}
         ),
-        "conflicts": [{"path": conflict.path, "why": conflict.why} for conflict in way.conflicts],
+        "conflicts": [{"path": conflict.path, "why": conflict.why} for conflict in undo_plan.conflicts],
     }
     if digest not in (None, plan.digest()):
         raise CallError(
@@ -104,13 +104,13 @@ def take_back(  # noqa: PLR0913  the options of `Session.undo`
         )
     if dry_run:
         data |= {"preview": plan.preview, "digest": plan.digest(), "dry_run": True}
-        return Result(None, "ok", _text(data, way, "Would take back"), data)
-    if plan.changes or not way.conflicts:
+        return Result(None, "ok", _text(data, undo_plan, "Would take back"), data)
+    if plan.changes or not undo_plan.conflicts:
         # An undo without changes is recorded too, so that it can be undone like any other.
         operation = Operation(
             attempt.name,
             None,
-            way.session or context.session,
+            undo_plan.session or context.session,
             context.agent,
             attempt.call.tool,
             undoes=what,
@@ -122,34 +122,40 @@ def take_back(  # noqa: PLR0913  the options of `Session.undo`
         raise_failure(attempt.outcome)
     lost = {} if attempt.outcome is None else attempt.outcome.not_kept
     names = sorted({name for fields in lost.values() for name in fields})
-    data, text = with_not_kept(names, data, _text(data, way, "✓ Taken back"))
-    if way.conflicts:
+    data, text = with_not_kept(names, data, _text(data, undo_plan, "✓ Taken back"))
+    if undo_plan.conflicts:
         raise CallError(
             "partial_failure" if plan.changes else "path_changed",
-            _text(data, way, "Taken back"),
+            _text(data, undo_plan, "Taken back"),
             hint="look at the files named; --force takes them back too, and what is there now is kept",
             data=data,
         )
     return Result(None, "ok", text, data)
 
 
-def _text(data: dict[str, Any], way: UndoPlan, verb: str) -> str:
+def _text(data: dict[str, Any], undo_plan: UndoPlan, verb: str) -> str:
     changes = data["changes"]
-    if not changes and not way.conflicts:
+    if not changes and not undo_plan.conflicts:
         return "Nothing to take back: everything is as it was"
     lines = [f"{verb}: {plural(len(changes), 'change')}", *_of_commands(data.get("commands", ()))]
     lines += [f"  {_line(row)}" for row in changes[:_SHOWN]]
     if len(changes) > _SHOWN:
         lines.append(f"  and {plural(len(changes) - _SHOWN, 'more change')}")
-    lines += [f"Left alone: {escape(conflict.path)} ({conflict.why})" for conflict in way.conflicts[:_SHOWN]]
-    if len(way.conflicts) > _SHOWN:
-        lines.append(f"Left alone: {plural(len(way.conflicts) - _SHOWN, 'more path')}")
+    lines += [
+        f"Left alone: {escape(conflict.path)} ({conflict.why})" for conflict in undo_plan.conflicts[:_SHOWN]
+    ]
+    if len(undo_plan.conflicts) > _SHOWN:
+        lines.append(f"Left alone: {plural(len(undo_plan.conflicts) - _SHOWN, 'more path')}")
     return "\n".join(lines)
 
 
-def _commands(context: Context, way: UndoPlan) -> dict[str, dict[str, Any]]:
+def _commands(context: Context, undo_plan: UndoPlan) -> dict[str, dict[str, Any]]:
     """Return the last commands whose changes a plan undoes, by call."""
-    ran = [(call, session, began) for call, tool, session, began in way.calls if tool == command_records.TOOL]
+    ran = [
+        (call, session, began)
+        for call, tool, session, began in undo_plan.calls
+        if tool == command_records.TOOL
+    ]
     return command_lookup.of_calls(context.state, ran[:_COMMANDS])
 
 

@@ -38,7 +38,7 @@ def trim(state: State, go_on: Callable[[], bool]) -> None:
         newest = f"SELECT {bound.used} FROM {table} ORDER BY 1 DESC LIMIT 1 OFFSET ?"
         ((since,),) = state.rows(newest, (bound.most - 1,))
         while go_on() and _remove(state, table, bound, since) == _PORTION:
-            state.give_back(_PORTION)
+            state.vacuum(_PORTION)
 
 
 def _remove(state: State, table: str, bound: Bound, since: float) -> int:

@@ -99,13 +99,13 @@ def database_unavailable(what: str, sqlstate: str | None) -> CallError:
     return CallError("history_unavailable", message, hint=hint)
 
 
-def why_unreachable(said: str) -> str:
+def why_unreachable(message: str) -> str:
     """Return why the database cannot be reached, from its library's message, in one line without names."""
-    found = (why for pattern, why in _UNREACHABLE if re.search(pattern, said))
+    found = (why for pattern, why in _UNREACHABLE if re.search(pattern, message))
     return f"its database cannot be reached ({next(found, 'the connection ended')})"
 
 
-def nothing_kept() -> CallError:
+def no_state() -> CallError:
     """Return the error for a workspace without a state."""
     return CallError(
         "not_found",
@@ -115,7 +115,7 @@ def nothing_kept() -> CallError:
     )
 
 
-def tell_of_former(former: str) -> None:
+def log_former_state(former: str) -> None:
     """Log where the history of this root may be, from before places had an identity."""
     import logging  # slow to import, and seldom needed
 

@@ -23,21 +23,21 @@ def of_moved(root: str, folder: str) -> list[str]:
 
     Such a state names this very directory and a path that is gone, or has records of files quarantined here.
     """
-    here, caught = owning(root), caught_in(root)
+    here, names = owning(root), quarantined_in(root)
     found = []
     for other in _beside(folder):
         known = read_owning(other)
         if known is None or not known.is_local or os.path.lexists(known.root):
             continue
-        if (known.directory is not None and known.directory == here.directory) or _knows(other, caught):
+        if (known.directory is not None and known.directory == here.directory) or _knows(other, names):
             found.append(other)
     return found
 
 
-def tell_of_moved(root: str, folder: str) -> None:
+def log_moved_state(root: str, folder: str) -> None:
     """Log, for a new state, evidence that the workspace had another state before."""
     found = of_moved(root, folder)
-    if not found and not caught_in(root):
+    if not found and not quarantined_in(root):
         return
     import logging  # slow to import, and seldom needed
 
@@ -57,12 +57,12 @@ def _beside(folder: str) -> Iterator[str]:
             yield other
 
 
-def _knows(folder: str, caught: set[str]) -> bool:
-    if not caught:
+def _knows(folder: str, names: set[str]) -> bool:
+    if not names:
         return False
     try:
         with closing(open_to_read(folder)) as state:
-            return any(str(name) in caught for (name,) in state.rows("SELECT name FROM caught"))
+            return any(str(name) in names for (name,) in state.rows("SELECT name FROM caught"))
     except CallError:
         return False
 
@@ -76,7 +76,7 @@ def quarantined(names: Iterable[str]) -> set[str]:
     return {name for name in known if name.startswith(QUARANTINED_PREFIX)}
 
 
-def caught_in(root: str) -> set[str]:
+def quarantined_in(root: str) -> set[str]:
     """Return the names of quarantined deletions in a workspace of this machine."""
     try:
         return quarantined(os.listdir(os.path.join(root, OWN_DIRECTORY)))

@@ -6,7 +6,7 @@ import os
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import FILE, StoragePlace, shown
-from ringfence.toolkit.state.errors import tell_of_former, unavailable
+from ringfence.toolkit.state.errors import log_former_state, unavailable
 from ringfence.toolkit.state.files import Owning
 from ringfence.toolkit.state.protocol import MEMORY, SHARED, State
 from ringfence.toolkit.state.sqlite import SqliteState
@@ -25,7 +25,7 @@ def open_state(
 
         return PostgresState(place, key, former)
     if former is not None and os.path.isdir(former) and not os.path.exists(place):
-        tell_of_former(former)
+        log_former_state(former)
     return SqliteState(place, key, workspace)
 
 

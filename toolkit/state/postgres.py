@@ -23,8 +23,8 @@ from ringfence.toolkit.private_files import private_directory
 from ringfence.toolkit.state.audit_segments import Segments, TableSegments
 from ringfence.toolkit.state.errors import (
     database_unavailable,
-    nothing_kept,
-    tell_of_former,
+    log_former_state,
+    no_state,
     unavailable,
     why_unreachable,
     wrong,
@@ -170,10 +170,10 @@ class PostgresState:
             self._out = False
             return found
 
-    def give_back(self, pages: int) -> None:
+    def vacuum(self, pages: int) -> None:
         """Do nothing: PostgreSQL's autovacuum reuses free space and truncates tables."""
 
-    def give_back_all(self) -> None:
+    def vacuum_all(self) -> None:
         """Do nothing: returning more locks the tables and is left to the administrator."""
 
     def dead(self, owner: str) -> bool:
@@ -248,7 +248,7 @@ class PostgresState:
             db.execute("SELECT pg_advisory_xact_lock(%s)", (self._turn,))
             if db.execute("SELECT to_regclass(%s)", (f"{self._schema}.version",)).fetchone() == (None,):
                 if not self._make:
-                    raise nothing_kept()
+                    raise no_state()
                 self.is_new = True
                 self._make_schema()
                 for statement in (*SCHEMA.split(";\n"), *_OWNERS.split(";\n")):
@@ -259,7 +259,7 @@ class PostgresState:
                 if self._former and db.execute(
                     "SELECT to_regclass(%s)", (f"{self._former}.version",)
                 ).fetchone() != (None,):
-                    tell_of_former(f"the schema {self._former}")
+                    log_former_state(f"the schema {self._former}")
             (found,) = db.execute("SELECT number FROM version").fetchone() or (0,)
             if found != VERSION:
                 self._upgrade(found)
@@ -348,9 +348,9 @@ class PostgresState:
         assert self.folder is not None
         private_directory(os.path.dirname(self.folder))
         self._owner = Owner(self.folder, self._kernel)
-        told = (self._owner.name, socket.gethostname(), self._kernel, os.getpid())
+        row = (self._owner.name, socket.gethostname(), self._kernel, os.getpid())
         started = _now()
-        self._connection.execute("INSERT INTO owner VALUES(%s, %s, %s, %s, clock_timestamp())", told)
+        self._connection.execute("INSERT INTO owner VALUES(%s, %s, %s, %s, clock_timestamp())", row)
         self._beaten, self._lost = started, False
 
     def _sweep_owners(self) -> None:
@@ -410,14 +410,21 @@ class PostgresState:
         """Log a warning; an unreachable database is logged once, until it answers again."""
         from psycopg import OperationalError
 
-        away = isinstance(error, OperationalError)
-        unreachable = away and (getattr(error, "sqlstate", None) or "08")[:2] in ("08", "28", "3D", "57")
-        if not (away and self._out):
-            _log.warning("%s: %s", what, why_unreachable(str(error)) if unreachable else self._told(error))
-        _log.debug("%s: %s", what, self._told(error))
-        self._out = self._out or away
+        operational = isinstance(error, OperationalError)
+        unreachable = operational and (getattr(error, "sqlstate", None) or "08")[:2] in (
+            "08",
+            "28",
+            "3D",
+            "57",
+        )
+        if not (operational and self._out):
+            _log.warning(
+                "%s: %s", what, why_unreachable(str(error)) if unreachable else self._redacted(error)
+            )
+        _log.debug("%s: %s", what, self._redacted(error))
+        self._out = self._out or operational
 
-    def _told(self, error: Exception) -> str:
+    def _redacted(self, error: Exception) -> str:
         """Return a library's message in one line, without user and password."""
         text = re.sub(r'(user|role) "[^"]*"', r'\1 "…"', str(error))
         for hidden in self._hidden:

@@ -23,12 +23,12 @@ class Owner:
         self._kernel = f".{kernel}" if kernel else ""
         self._folder = folder
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        self._held = self._hold()
+        self._descriptor = self._lock()
         _OWNERS.add(self)
 
     def check(self) -> None:
         """Raise CallError `history_unavailable` in a child forked from the process that holds the lock."""
-        if self._held < 0:
+        if self._descriptor < 0:
             raise CallError(
                 "history_unavailable",
                 "The history was opened by the process that this one was forked from, so nothing was changed",
@@ -37,15 +37,15 @@ class Owner:
 
     def close(self) -> None:
         """Release the lock and remove its file."""
-        if self._held >= 0:
+        if self._descriptor >= 0:
             self.forget(self.name)  # the directory may be gone by now
             self.release()
 
     def release(self) -> None:
         """Release the lock; the file stays, as after the end of the process."""
-        held, self._held = self._held, -1
-        if held >= 0:
-            os.close(held)
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def dead(self, owner: str) -> bool | None:
         """Whether the process of this machine that `owner` names is gone; None if it has no lock file."""
@@ -63,7 +63,7 @@ class Owner:
         except FileNotFoundError:
             pass
 
-    def _hold(self) -> int:
+    def _lock(self) -> int:
         import fcntl
 
         # Renamed after locking: another process would remove a file that it finds unlocked.

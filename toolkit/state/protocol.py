@@ -122,10 +122,10 @@ class State(Protocol):
     def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
         """Return the rows of a query, outside of any transaction."""
 
-    def give_back(self, pages: int) -> None:
+    def vacuum(self, pages: int) -> None:
         """Return up to `pages` free pages to the disk, where the database does not do so by itself."""
 
-    def give_back_all(self) -> None:
+    def vacuum_all(self) -> None:
         """Return all free pages to the disk at once."""
 
     def dead(self, owner: str) -> bool:

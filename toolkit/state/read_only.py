@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.state.audit_segments import FileSegments, Segments
-from ringfence.toolkit.state.errors import nothing_kept, unavailable, wrong
+from ringfence.toolkit.state.errors import no_state, unavailable, wrong
 from ringfence.toolkit.state.files import DATABASE, LOG
 from ringfence.toolkit.state.process_locks import is_dead, living
 from ringfence.toolkit.state.protocol import MEMORY, SHARED, VERSION, Database, State
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 _WAIT = 30.0
 # How to open a database: the parameters of its URI, and whether the log is read without an index in a file.
-_Way = tuple[str, bool]
-_LIVE: _Way = ("mode=ro", False)
+_OpenMode = tuple[str, bool]
+_LIVE: _OpenMode = ("mode=ro", False)
 # Nobody has it open: a log needs an index, which is made in memory alone where nothing is locked.
-_LEFT: _Way = ("mode=ro&vfs=unix-none", True)
-_WHOLE: _Way = ("mode=ro&immutable=1", False)
+_LEFT: _OpenMode = ("mode=ro&vfs=unix-none", True)
+_WHOLE: _OpenMode = ("mode=ro&immutable=1", False)
 
 
 def open_to_read(place: str, key: bytes | None = None) -> State:
@@ -37,7 +37,7 @@ def open_to_read(place: str, key: bytes | None = None) -> State:
 
         return PostgresState(place, key, make=False)
     if place == MEMORY or not os.path.isdir(place) or not os.listdir(place):
-        raise nothing_kept()
+        raise no_state()
     return ReadState(place, key)
 
 
@@ -56,7 +56,7 @@ class ReadState:
         self.interrupted = False  # remains of an earlier version are left to a writer
         self._place = place
         self._lock = threading.RLock()
-        self._way = _LIVE
+        self._mode = _LIVE
         self._seen: list[tuple[int, int, int]] = []
         if not os.path.exists(os.path.join(place, DATABASE)):
             raise wrong("missing")
@@ -74,7 +74,7 @@ class ReadState:
 
         with self._lock:
             try:
-                if self._way != _LIVE and self._seen != self._look():
+                if self._mode != _LIVE and self._seen != self._fingerprint():
                     self._db.close()  # another process has written since
                     self._db = self._open()
                 return self._db.execute(sql, values).fetchall()
@@ -89,11 +89,11 @@ class ReadState:
         """Raise CallError `history_unavailable`: this state is only read."""
         raise wrong("read-only")
 
-    def give_back(self, pages: int) -> None:
+    def vacuum(self, pages: int) -> None:
         """Raise CallError `history_unavailable`: this state is only read."""
         raise wrong("read-only")
 
-    def give_back_all(self) -> None:
+    def vacuum_all(self) -> None:
         """Raise CallError `history_unavailable`: this state is only read."""
         raise wrong("read-only")
 
@@ -105,7 +105,7 @@ class ReadState:
         """Raise CallError `history_unavailable`: this state is only read."""
         raise wrong("read-only")
 
-    def _look(self) -> list[tuple[int, int, int]]:
+    def _fingerprint(self) -> list[tuple[int, int, int]]:
         """Return a fingerprint of the files, which changes with every write."""
         found = []
         for name in (DATABASE, LOG, "owners"):
@@ -114,8 +114,8 @@ class ReadState:
                 found.append((info.st_ino, info.st_size, info.st_mtime_ns))
         return found
 
-    def _ways(self) -> tuple[_Way, ...]:
-        """Return the ways to open the files as they are now, the best first."""
+    def _modes(self) -> tuple[_OpenMode, ...]:
+        """Return the modes in which the files as they are now can be opened, the best first."""
         log = os.path.join(self._place, LOG)
         whole = not os.path.exists(log) or not os.path.getsize(log)
         if living(os.path.join(self._place, "owners")):
@@ -126,23 +126,23 @@ class ReadState:
         import sqlite3
 
         failed: sqlite3.Error | None = None
-        self._seen = self._look()
-        for way in self._ways():
+        self._seen = self._fingerprint()
+        for mode in self._modes():
             try:
-                db = _connected(os.path.join(self._place, DATABASE), way)
+                db = _connected(os.path.join(self._place, DATABASE), mode)
             except sqlite3.Error as error:
                 failed = failed or error
                 continue
-            self._way = way
+            self._mode = mode
             return db
         assert failed is not None
         raise unavailable(failed)
 
 
-def _connected(file: str, way: _Way) -> sqlite3.Connection:
+def _connected(file: str, mode: _OpenMode) -> sqlite3.Connection:
     import sqlite3
 
-    parameters, alone = way
+    parameters, alone = mode
     db = sqlite3.connect(
         f"file:{quote(file)}?{parameters}",
         uri=True,

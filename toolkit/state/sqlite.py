@@ -92,7 +92,7 @@ class SqliteState:
         self._lock.acquire()
         try:
             self.check()
-            self._say(durable)
+            self._set_durability(durable)
             self.db.execute("BEGIN IMMEDIATE")
         except BaseException as error:
             self._lock.release()
@@ -123,7 +123,7 @@ class SqliteState:
             self._begin_moving()
             self._lock.release()
 
-    def _say(self, durable: bool) -> None:
+    def _set_durability(self, durable: bool) -> None:
         if durable is not self._durable:
             self._durable = None  # unknown until it is set
             self.db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
@@ -170,7 +170,7 @@ class SqliteState:
             except sqlite3.Error as error:
                 raise unavailable(error) from None
 
-    def give_back(self, pages: int) -> None:
+    def vacuum(self, pages: int) -> None:
         """Return up to `pages` free pages to the disk, if the database was created with that ability."""
         import sqlite3
 
@@ -181,7 +181,7 @@ class SqliteState:
             except sqlite3.Error as error:
                 raise unavailable(error) from None
 
-    def give_back_all(self) -> None:
+    def vacuum_all(self) -> None:
         """Return all free pages; a database of an earlier version can return parts from then on."""
         with suppress(CallError):  # another process is busy, or the disk is full: free pages are used again
             self.rows("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect with the next statement

@@ -66,8 +66,8 @@ def plan_adoption(
     if former is not None and before is None and not is_state(former):
         before = os.path.realpath(former)
     _check_free(root, before, (old, folder))
-    with closing(open_to_read(old)) as looked:
-        ((changes,),) = looked.rows("SELECT count(*) FROM op")
+    with closing(open_to_read(old)) as opened:
+        ((changes,),) = opened.rows("SELECT count(*) FROM op")
     aside = None
     if os.path.isdir(folder) and os.listdir(folder):
         aside = f"{folder}.aside-{time.strftime('%Y%m%d-%H%M%S')}"
@@ -76,8 +76,8 @@ def plan_adoption(
 
 def adopt_state(plan: Adoption, by: str, key: str | None = None) -> int:
     """Carry out an adoption and record it; returns the number of recovered intents."""
-    with closing(open_to_read(plan.former)) as looked:
-        ((before,),) = looked.rows(_OPEN)
+    with closing(open_to_read(plan.former)) as former:
+        ((before,),) = former.rows(_OPEN)
     if plan.aside is not None:
         os.rename(plan.folder, plan.aside)
     try:

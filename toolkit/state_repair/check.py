@@ -19,7 +19,7 @@ from ringfence.toolkit.history.content_files import FILED
 from ringfence.toolkit.plan.content import hashed, sha256
 from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.state.files import Owning, read_owning
-from ringfence.toolkit.state.moved_workspaces import caught_in, quarantined
+from ringfence.toolkit.state.moved_workspaces import quarantined, quarantined_in
 from ringfence.toolkit.state.protocol import SHARED, State
 from ringfence.toolkit.state.read_only import open_to_read
 from ringfence.toolkit.storage.local.quarantine import QUARANTINE
@@ -55,7 +55,7 @@ class StateReport:
 
 
 @dataclass(frozen=True, slots=True)
-class _Looked:
+class _Checked:
     """The state under examination, its directory if it has one, and its workspace if it names one."""
 
     state: State
@@ -83,10 +83,10 @@ def check_state(place: str, key: bytes | None = None) -> StateReport:
         report.problems.append(_of(error))
         return report
     try:
-        looked = _Looked(state, folder, workspace, report.facts, key)
+        checked = _Checked(state, folder, workspace, report.facts, key)
         for check in _CHECKS.values():
             try:
-                report.problems.extend(check(looked))
+                report.problems.extend(check(checked))
             except CallError as error:
                 if not any(problem.what == "damaged" for problem in report.problems):
                     report.problems.append(_of(error))
@@ -124,27 +124,27 @@ def _private(folder: str) -> Iterator[Problem]:
             yield Problem("not private", f"'{name}' can be read by others", "chmod -R go-rwx", note=True)
 
 
-def _database(looked: _Looked) -> Iterator[Problem]:
-    if looked.folder is None:
+def _database(checked: _Checked) -> Iterator[Problem]:
+    if checked.folder is None:
         return
-    for (found,) in looked.state.rows(f"PRAGMA integrity_check({_FEW})"):
+    for (found,) in checked.state.rows(f"PRAGMA integrity_check({_FEW})"):
         if found != "ok":
             yield Problem("damaged", f"database: {found}", _SALVAGE)
 
 
-def _counts(looked: _Looked) -> Iterator[Problem]:
-    rows, facts = looked.state.rows, looked.facts
+def _counts(checked: _Checked) -> Iterator[Problem]:
+    rows, facts = checked.state.rows, checked.facts
     found = dict(rows("SELECT name, value FROM meta"))
     facts["id"] = found.get("id")
     for name, table in (("changes", "op"), ("records", "audit"), ("contents", "blob"), ("catches", "caught")):
         ((facts[name],),) = rows(f"SELECT count(*) FROM {table}")
-    if looked.workspace is not None and facts["workspace_is_there"] is False:
-        where = f"its workspace {looked.workspace.root} is not there"
+    if checked.workspace is not None and facts["workspace_is_there"] is False:
+        where = f"its workspace {checked.workspace.root} is not there"
         yield Problem("moved", where, "if it was moved: `ringfence state adopt` in its new place", note=True)
 
 
-def _chain(looked: _Looked) -> Iterator[Problem]:
-    found = audit.checked(looked.state, looked.key)
+def _chain(checked: _Checked) -> Iterator[Problem]:
+    found = audit.checked(checked.state, checked.key)
     for fault in found.faults[:_FEW]:
         yield Problem("audit", f"record {fault.seq}: {fault.what}", "ringfence audit verify")
     if len(found.faults) > _FEW or found.more:
@@ -156,13 +156,13 @@ def _chain(looked: _Looked) -> Iterator[Problem]:
         yield Problem("audit", detail, "--audit-key FILE", note=True)
 
 
-def _contents(looked: _Looked) -> Iterator[Problem]:
+def _contents(checked: _Checked) -> Iterator[Problem]:
     """Yield problems with contents that are missing or do not match their digest."""
-    for digest, packed in looked.state.rows("SELECT hash, packed FROM blob ORDER BY hash"):
+    for digest, packed in checked.state.rows("SELECT hash, packed FROM blob ORDER BY hash"):
         if packed == FILED:
-            why = "no directory" if looked.folder is None else filed_fault(looked.folder, str(digest))
+            why = "no directory" if checked.folder is None else filed_fault(checked.folder, str(digest))
         else:
-            why = _row_fault(looked.state, str(digest))
+            why = _row_fault(checked.state, str(digest))
         if why:
             yield Problem("content", f"{digest}: {why}", "put it back from a backup, or: " + _SALVAGE)
 
@@ -193,15 +193,15 @@ def filed_fault(folder: str, digest: str) -> str:
     return "" if found == digest else "damaged"
 
 
-def _files(looked: _Looked) -> Iterator[Problem]:
+def _files(checked: _Checked) -> Iterator[Problem]:
     """Yield problems with files beside the database that belong to no row."""
-    if looked.folder is None or _alive(looked):
+    if checked.folder is None or _alive(checked):
         return  # a running process may be writing them
     try:
-        names = set(os.listdir(os.path.join(looked.folder, "content")))
+        names = set(os.listdir(os.path.join(checked.folder, "content")))
     except FileNotFoundError:
         return
-    known = {str(row[0]) for row in looked.state.rows("SELECT hash FROM blob WHERE packed = ?", (FILED,))}
+    known = {str(row[0]) for row in checked.state.rows("SELECT hash FROM blob WHERE packed = ?", (FILED,))}
     parts = {name for name in names if name.startswith(_PART)}
     for what, found in (("never finished", parts), ("of no change", names - known - parts)):
         if found:
@@ -209,23 +209,23 @@ def _files(looked: _Looked) -> Iterator[Problem]:
             yield Problem("leftover", detail, "`ringfence prune` removes them", note=True)
 
 
-def _alive(looked: _Looked) -> bool:
+def _alive(checked: _Checked) -> bool:
     from ringfence.toolkit.state.process_locks import living
 
-    return looked.folder is not None and bool(living(os.path.join(looked.folder, "owners")))
+    return checked.folder is not None and bool(living(os.path.join(checked.folder, "owners")))
 
 
-def _catches(looked: _Looked) -> Iterator[Problem]:
+def _catches(checked: _Checked) -> Iterator[Problem]:
     """Yield differences between the quarantine and the history."""
-    if looked.workspace is None or not looked.facts.get("workspace_is_there"):
+    if checked.workspace is None or not checked.facts.get("workspace_is_there"):
         return
-    inside = caught_in(looked.workspace.root)
-    there = inside | _beside(looked.folder)
-    known = {str(row[0]) for row in looked.state.rows("SELECT name FROM caught")}
+    inside = quarantined_in(checked.workspace.root)
+    there = inside | _beside(checked.folder)
+    known = {str(row[0]) for row in checked.state.rows("SELECT name FROM caught")}
     # Part of a deletion in progress, which is no fault.
     under_way = {
         str(row[0])
-        for row in looked.state.rows(
+        for row in checked.state.rows(
             "SELECT item.temporary FROM item JOIN op ON op.id = item.op WHERE op.state = 'pending'"
         )
     }
@@ -246,17 +246,17 @@ def _beside(folder: str | None) -> set[str]:
     return quarantined(names)
 
 
-def _intents(looked: _Looked) -> Iterator[Problem]:
-    open_ones = looked.state.rows("SELECT call, tool, owner FROM op WHERE state = 'pending' ORDER BY id")
-    found = [(str(call), str(tool), looked.state.dead(str(owner))) for call, tool, owner in open_ones]
-    looked.facts["open"] = [{"call_id": c, "tool": t, "process_lives": not dead} for c, t, dead in found]
+def _intents(checked: _Checked) -> Iterator[Problem]:
+    open_ones = checked.state.rows("SELECT call, tool, owner FROM op WHERE state = 'pending' ORDER BY id")
+    found = [(str(call), str(tool), checked.state.dead(str(owner))) for call, tool, owner in open_ones]
+    checked.facts["open"] = [{"call_id": c, "tool": t, "process_lives": not dead} for c, t, dead in found]
     for call, tool, dead in found:
         if dead:
             detail = f"{tool} ({call}): its process ended before it recorded the outcome"
             yield Problem("open", detail, "the next session recovers it", note=True)
 
 
-_CHECKS: dict[str, Callable[[_Looked], Iterator[Problem]]] = {
+_CHECKS: dict[str, Callable[[_Checked], Iterator[Problem]]] = {
     "database": _database,
     "counts": _counts,
     "chain": _chain,

@@ -23,7 +23,7 @@ from ringfence.toolkit.history.content_files import FILED
 from ringfence.toolkit.history.records import ABORTED, DONE, PARTIAL, PENDING, UNKNOWN
 from ringfence.toolkit.private_files import private_directory, private_file
 from ringfence.toolkit.state.audit_columns import fill
-from ringfence.toolkit.state.errors import nothing_kept, unavailable
+from ringfence.toolkit.state.errors import no_state, unavailable
 from ringfence.toolkit.state.files import DATABASE, OF
 from ringfence.toolkit.state.process_locks import living
 from ringfence.toolkit.state.protocol import MEMORY, SHARED
@@ -112,7 +112,7 @@ def salvage_state(folder: str, key: bytes | None = None, *, by: str = "") -> Ite
         hint = "use the database's own tools: a backup, or pg_dump of what can be read"
         raise CallError("invalid_arguments", "Only a state in a directory is salvaged", hint=hint)
     if folder == MEMORY or not os.path.isdir(folder) or not os.listdir(folder):
-        raise nothing_kept()
+        raise no_state()
     if living(os.path.join(folder, "owners")):
         hint = "end every session in this workspace, then try again"
         raise CallError("history_unavailable", "A process uses this state", hint=hint)

@@ -11,10 +11,10 @@ from functools import cache
 from itertools import takewhile
 
 from ringfence.toolkit import paths
+from ringfence.toolkit.history.quarantined_trees import unchanged_tree
 from ringfence.toolkit.history.records import DONE, ItemRow
 from ringfence.toolkit.history.store import History
 from ringfence.toolkit.history.versions import Version
-from ringfence.toolkit.history.whole_catches import whole
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Change, Plan, QuarantinedTree, restored_mode
 from ringfence.toolkit.plan.content import StreamedContent
 from ringfence.toolkit.plan.metadata import Metadata
@@ -49,7 +49,7 @@ class UndoPlan:
     conflicts: tuple[Conflict, ...] = ()
     shown: tuple[Shown, ...] = field(default=(), compare=False)
     session: str | None = None
-    caught: Mapping[str, QuarantinedTree] = field(default_factory=dict, compare=False)
+    quarantined: Mapping[str, QuarantinedTree] = field(default_factory=dict, compare=False)
     calls: tuple[tuple[str, str, str, float], ...] = ()
 
     def plan(self, title: str) -> Plan:
@@ -58,7 +58,7 @@ class UndoPlan:
             changes=self.changes,
             title=title,
             draw=lambda: "".join(one.draw() for one in self.shown),
-            caught=self.caught,
+            quarantined=self.quarantined,
         )
 
 
@@ -77,7 +77,7 @@ def undo(  # noqa: PLR0913  options by keyword
     A path returns from the state after the last of its changes to the state before the first. It is not
     changed if it is in neither of these states now, nor in one between them.
     """
-    back = _Back(workspace, force, history)
+    reversal = _Reversal(workspace, force, history)
     inner = _along(items)
     progress = progress or Progress()
     progress.start(len(items))
@@ -85,11 +85,11 @@ def undo(  # noqa: PLR0913  options by keyword
         progress.check()
         progress.step("looking")
         if item.state == DONE and (item.op, item.n) not in inner:
-            _STEPS[item.kind](back, item)
+            _STEPS[item.kind](reversal, item)
     sessions = {item.session for item in items}
-    way = back.way(session or (sessions.pop() if len(sessions) == 1 else None), progress)
+    planned = reversal.plan(session or (sessions.pop() if len(sessions) == 1 else None), progress)
     calls = ((item.call, item.tool, item.session, item.started) for item in reversed(items))
-    return replace(way, calls=tuple(dict.fromkeys(calls)))
+    return replace(planned, calls=tuple(dict.fromkeys(calls)))
 
 
 def restore(  # noqa: PLR0913  options by keyword
@@ -104,12 +104,12 @@ def restore(  # noqa: PLR0913  options by keyword
     """Return the plan that restores one version of one file; `last` is the history's last known version at
     `path`.
     """
-    back = _Back(workspace, force, history)
+    reversal = _Reversal(workspace, force, history)
     wanted, known = _of_version(version), _of_version(last)
     if wanted is not None and wanted.mode is None:
         wanted.mode = last.mode
-    back.step(path, wanted, known, TAKEN if known is None else CHANGED)
-    return back.way(version.session, Progress())
+    reversal.step(path, wanted, known, TAKEN if known is None else CHANGED)
+    return reversal.plan(version.session, Progress())
 
 
 def _as_it_is_now(backend: Tree) -> Overlay:
@@ -119,7 +119,7 @@ def _as_it_is_now(backend: Tree) -> Overlay:
     return Overlay(backend)
 
 
-class _Back:
+class _Reversal:
     """Changes undone one by one on an overlay. A path that does not match a change is in conflict unless an
     older change matches.
     """
@@ -129,28 +129,28 @@ class _Back:
         self._overlay = _as_it_is_now(workspace.backend)
         self._force = force
         self._history = history
-        self._stuck: dict[str, str] = {}
+        self._conflicts: dict[str, str] = {}
         # By the name in the quarantine, the top at the end.
-        self._caught: dict[str, list[tuple[ItemRow, Node]]] = {}
+        self._quarantined: dict[str, list[tuple[ItemRow, Node]]] = {}
 
-    def way(self, session: str | None, progress: Progress) -> UndoPlan:
-        for path in self._stuck:
+    def plan(self, session: str | None, progress: Progress) -> UndoPlan:
+        for path in self._conflicts:
             planned = self._overlay.over.get(path)
             if planned is not None and planned.origin == path:
                 # A path in conflict is not changed at all.
                 self._overlay.put(path, self._overlay.disk(path))
         self._make_parents()
-        caught = self._moved_back(progress)
+        quarantined = self._whole_trees(progress)
         # Read once for each content, however many files have it.
-        changes, shown = net(self._overlay, cache(self._history.held))
-        conflicts = tuple(Conflict(path, why) for path, why in sorted(self._stuck.items()))
-        return UndoPlan(tuple(changes), conflicts, tuple(shown), session, caught)
+        changes, shown = net(self._overlay, cache(self._history.stored_content))
+        conflicts = tuple(Conflict(path, why) for path, why in sorted(self._conflicts.items()))
+        return UndoPlan(tuple(changes), conflicts, tuple(shown), session, quarantined)
 
     # -------------------------------------------------------------------- steps
 
     def written(self, item: ItemRow) -> None:
         if item.lost:
-            self._stuck[item.path] = NOT_KEPT
+            self._conflicts[item.path] = NOT_KEPT
         else:
             self.step(item.path, self._found(item), _file(item.after), CHANGED)
 
@@ -160,13 +160,13 @@ class _Back:
         elif item.type == LINK:
             node = Node(LINK, target=item.target)
         elif item.before is None:
-            self._stuck[item.path] = NOT_KEPT
+            self._conflicts[item.path] = NOT_KEPT
             return
         else:
             node = Node(FILE, item.before, mode=restored_mode(item.mode))
         if (item.temporary or "").startswith(QUARANTINED_PREFIX):
             # Most entries are restored with their metadata; it is read for the others, later.
-            self._caught.setdefault(str(item.temporary), []).append((item, node))
+            self._quarantined.setdefault(str(item.temporary), []).append((item, node))
         else:
             node.metadata = self._history.metadata(item)
         self.step(item.path, node, None, TAKEN)
@@ -178,23 +178,23 @@ class _Back:
         """Plan the old mode, if the file still has the one that the change set."""
         now, old = self._overlay.get(item.path), int(str(item.before), 8)
         if now is None or now.kind != FILE:
-            self._stuck[item.path] = CHANGED if now is not None else IS_GONE
+            self._conflicts[item.path] = CHANGED if now is not None else IS_GONE
         elif now.mode == old:
-            self._fits(item.path)
+            self._clear_conflict(item.path)
         elif self._force or now.mode in (None, int(str(item.after), 8)):
             planned = replace(now, mode=old)
             if now.stat is not None and now.stat.links > 1:
                 # Its other names keep their mode, so the file is written anew.
                 planned.digest, planned.data = self._overlay.digest(now), self._overlay.read(now)
-            self._put(item.path, planned)
+            self._plan_node(item.path, planned)
         else:
-            self._stuck[item.path] = CHANGED
+            self._conflicts[item.path] = CHANGED
 
     def made_directory(self, item: ItemRow) -> None:
         """Plan the deletion of a directory if it is empty; files that somebody else put there keep it."""
         now = self._overlay.get(item.path)
         if now is not None and now.kind == DIRECTORY and not self._overlay.children(item.path):
-            self._put(item.path, None)
+            self._plan_node(item.path, None)
 
     def moved(self, item: ItemRow) -> None:
         assert item.path2 is not None, "a move has two ends"
@@ -204,33 +204,33 @@ class _Back:
             before = Node(LINK, target=item.target, metadata=self._history.metadata(item))
         left = Node(item.type, item.after)
         if self._is(source, left) and self._is(target, before):
-            self._fits(item.path, item.path2)
+            self._clear_conflict(item.path, item.path2)
         elif not self._is(target, left) and not (self._force and is_file(target) and item.type == FILE):
-            self._stuck[item.path2] = CHANGED if target is not None else IS_GONE
+            self._conflicts[item.path2] = CHANGED if target is not None else IS_GONE
         elif source is not None and not (self._force and is_file(source) and item.type == FILE):
-            self._stuck[item.path] = TAKEN
+            self._conflicts[item.path] = TAKEN
         else:
             self._carry(item.path2, item.path)
             if before is not None:
-                self._put(item.path2, before)
+                self._plan_node(item.path2, before)
             elif item.lost:
-                self._stuck[item.path2] = NOT_KEPT
+                self._conflicts[item.path2] = NOT_KEPT
 
-    # ------------------------------------------------------------------ catches
+    # ---------------------------------------------------------- quarantined trees
 
-    def _moved_back(self, progress: Progress) -> dict[str, QuarantinedTree]:
+    def _whole_trees(self, progress: Progress) -> dict[str, QuarantinedTree]:
         """Return the quarantined trees to restore whole, by path; entries of the others are made anew."""
         found: dict[str, QuarantinedTree] = {}
-        for deleted in self._caught.values():
+        for deleted in self._quarantined.values():
             top = deleted[-1][0].path
-            catch = self._whole(deleted, top, progress)
-            if catch is not None:
-                found[top] = catch
+            tree = self._whole(deleted, top, progress)
+            if tree is not None:
+                found[top] = tree
             for item, node in deleted:
-                if catch is None or item.type == DIRECTORY:  # a directory gets its times last of all
+                if tree is None or item.type == DIRECTORY:  # a directory gets its times last of all
                     node.metadata = self._history.metadata(item)
                 elif item.type == FILE:
-                    node.data = self._in_catch(item, catch.name + item.path[len(top) :])
+                    node.data = self._in_quarantine(item, tree.name + item.path[len(top) :])
         return found
 
     def _whole(
@@ -241,15 +241,17 @@ class _Back:
         anew = all(over.get(item.path) is node and node.origin is None for item, node in deleted)
         if not anew or self._overlay.disk(top) is not None:
             return None
-        caught = self._history.catch_of(deleted[-1][0])
-        if caught is None or caught[1] != top:
+        quarantined = self._history.quarantined_tree(deleted[-1][0])
+        if quarantined is None or quarantined[1] != top:
             return None
-        return whole(self._backend, caught[0], top, {item.path: item for item, _ in deleted}, progress)
+        return unchanged_tree(
+            self._backend, quarantined[0], top, {item.path: item for item, _ in deleted}, progress
+        )
 
-    def _in_catch(self, item: ItemRow, path: str) -> StreamedContent:
+    def _in_quarantine(self, item: ItemRow, path: str) -> StreamedContent:
         content_files = self._history.content_files
         assert content_files is not None and item.before is not None, "it was read there just now"
-        return content_files.in_catch(item.before, item.size, path)
+        return content_files.in_quarantine(item.before, item.size, path)
 
     # ------------------------------------------------------------------- pieces
 
@@ -264,13 +266,13 @@ class _Back:
         now = self._overlay.get(path)
         over_newer = self._force and all(node is None or node.kind == FILE for node in (now, before))
         if self._is(now, before) and not self._is(now, after):
-            self._fits(path)
+            self._clear_conflict(path)
         elif self._is(now, after) or over_newer:
             if before is not None and is_file(now) and is_file(before) and now is not None:
                 before.origin = now.origin
-            self._put(path, before)
+            self._plan_node(path, before)
         else:
-            self._stuck[path] = why if now is not None else IS_GONE
+            self._conflicts[path] = why if now is not None else IS_GONE
 
     def _is(self, now: Node | None, known: Node | None) -> bool:
         """Whether the present entry matches the known one; a file of unknown content matches any file."""
@@ -282,19 +284,19 @@ class _Back:
             return known.digest is None or self._overlay.digest(now) == known.digest
         return now.kind != LINK or known.target in (None, now.target)
 
-    def _put(self, path: str, node: Node | None) -> None:
-        self._fits(path)
+    def _plan_node(self, path: str, node: Node | None) -> None:
+        self._clear_conflict(path)
         self._overlay.put(path, node)
 
-    def _fits(self, *held: str) -> None:
-        for path in held:
-            self._stuck.pop(path, None)
+    def _clear_conflict(self, *settled: str) -> None:
+        for path in settled:
+            self._conflicts.pop(path, None)
 
     def _carry(self, source: str, target: str) -> None:
-        self._fits(source, target)
+        self._clear_conflict(source, target)
         self._overlay.carry(source, target)
-        for path in [path for path in self._stuck if paths.is_below(path, source)]:
-            self._stuck[target + path[len(source) :]] = self._stuck.pop(path)
+        for path in [path for path in self._conflicts if paths.is_below(path, source)]:
+            self._conflicts[target + path[len(source) :]] = self._conflicts.pop(path)
 
     def _make_parents(self) -> None:
         """Plan the missing directories of planned entries; if something else is in the way, the entry is in
@@ -315,7 +317,7 @@ class _Back:
                 seen.add(directory)
 
     def _leave(self, path: str) -> None:
-        self._stuck[path] = TAKEN
+        self._conflicts[path] = TAKEN
         node = self._overlay.over[path]
         assert node is not None, "only what is planned is left"
         self._overlay.put(path, None)
@@ -323,13 +325,13 @@ class _Back:
             self._overlay.put(str(node.origin), self._overlay.disk(str(node.origin)))
 
 
-_STEPS: dict[str, Callable[[_Back, ItemRow], None]] = {
-    "write": _Back.written,
-    "delete": _Back.deleted,
-    "move": _Back.moved,
-    "directory": _Back.made_directory,
-    "link": _Back.made_link,
-    "mode": _Back.mode_set,
+_STEPS: dict[str, Callable[[_Reversal, ItemRow], None]] = {
+    "write": _Reversal.written,
+    "delete": _Reversal.deleted,
+    "move": _Reversal.moved,
+    "directory": _Reversal.made_directory,
+    "link": _Reversal.made_link,
+    "mode": _Reversal.mode_set,
 }
 
 

@@ -28,12 +28,12 @@ def undo(arguments: argparse.Namespace, screen: Screen) -> int:
     if arguments.call is not None:
         if arguments.to is not None or arguments.tree is not None:
             raise UsageError("undo: --to and --tree cannot be combined with a call id")
-        return _take_back(arguments, screen, _one_call(arguments), exact=True)
+        return _undo_or_restore(arguments, screen, _one_call(arguments), exact=True)
     if arguments.session is None and arguments.tree is None:
         raise UsageError("undo: give a call id, --session ID with --to POINT, or --tree PATH with --to POINT")
     if arguments.to is None and (arguments.tree is None or arguments.session is None):
         raise UsageError("undo: give the point with --to POINT (--to initial: everything)")
-    return _take_back(arguments, screen, _since(arguments), exact=False)
+    return _undo_or_restore(arguments, screen, _since(arguments), exact=False)
 
 
 def restore(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -46,7 +46,7 @@ def restore(arguments: argparse.Namespace, screen: Screen) -> int:
     def act(session: Session, **more: Any) -> Result:
         return session.restore(path, version, force=arguments.force, **more)
 
-    return _take_back(arguments, screen, act, exact=True)
+    return _undo_or_restore(arguments, screen, act, exact=True)
 
 
 def _one_call(arguments: argparse.Namespace) -> Act:
@@ -82,7 +82,7 @@ def _point_here(point: str, root: str) -> str:
     return f"{path_argument(path, root)}:{version}" if path and is_name(version) else point
 
 
-def _take_back(arguments: argparse.Namespace, screen: Screen, act: Act, *, exact: bool) -> int:
+def _undo_or_restore(arguments: argparse.Namespace, screen: Screen, act: Act, *, exact: bool) -> int:
     """Print the changes, and apply them after confirmation if the plan is still the same."""
     asks = not arguments.yes and not screen.as_json and screen.is_terminal
     if not (exact or asks or arguments.yes or arguments.dry_run):

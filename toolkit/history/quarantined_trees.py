@@ -17,7 +17,7 @@ from ringfence.toolkit.storage.backend import Spot, Tree, at
 from ringfence.toolkit.storage.tree_walk import walk
 
 
-def whole(
+def unchanged_tree(
     backend: Tree, name: str, top: str, recorded: Mapping[str, ItemRow], progress: Progress
 ) -> QuarantinedTree | None:
     """Return the quarantined tree `name` of the deletion at `top`; None if it is not exactly as `recorded`.
@@ -71,15 +71,15 @@ def _is(backend: Tree, spot: Spot, stat: Stat, item: ItemRow | None) -> bool:
     return stat.links == 1 and hashed(backend.chunks(spot, stat))[0] == item.before
 
 
-def changed_in(backend: Tree, spot: Spot, path: str, catch: QuarantinedTree) -> str | None:
+def changed_in(backend: Tree, spot: Spot, path: str, tree: QuarantinedTree) -> str | None:
     """Return the first path at which a restored tree at `path` differs from its quarantined state; None if
     none does.
 
     The restore itself is refused if the top was replaced.
     """
-    if catch.stat.kind != DIRECTORY:
+    if tree.stat.kind != DIRECTORY:
         return None
-    known = {entry.path: entry.stat for entry in catch.entries}
+    known = {entry.path: entry.stat for entry in tree.entries}
     for entry, _ in walk(backend, spot, path):
         stat = known.pop(entry.path, None)
         if stat is None or stat.kind != entry.stat.kind:
