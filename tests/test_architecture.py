@@ -43,7 +43,7 @@ OPTIONAL = {
     "toolkit.storage.azure": {"azure", "aiohttp"},
     "toolkit.http": SERVING,
     "toolkit.cli.commands.serve_http": SERVING,
-    "toolkit.review": {*SERVING, "jinja2", "markupsafe"},
+    "toolkit.review": {*SERVING, "jinja2", "markupsafe", "pygments"},
     "toolkit.language_server": {"pygls", "lsprotocol"},
     "toolkit.cli.watch.app": {"textual"},
     "toolkit.cli.watch.dialogs": {"textual"},
@@ -329,10 +329,10 @@ MAY_IMPORT = {
         " toolkit.session"
     ),
     "toolkit.review": words(
-        "policy policy.model policy.patterns toolkit.approvals toolkit.audit toolkit.authoring toolkit.call"
-        " toolkit.durations toolkit.errors toolkit.granting toolkit.history toolkit.html_page toolkit.http"
-        " toolkit.paths toolkit.plan toolkit.session toolkit.storage toolkit.tasks toolkit.text"
-        " toolkit.workspace"
+        "policy policy.errors policy.invisible_characters policy.model policy.patterns toolkit.approvals"
+        " toolkit.audit toolkit.authoring toolkit.call toolkit.durations toolkit.errors toolkit.granting"
+        " toolkit.history toolkit.html_page toolkit.http toolkit.paths toolkit.plan toolkit.rule_offers"
+        " toolkit.session toolkit.storage toolkit.tasks toolkit.text toolkit.workspace"
     ),
     "toolkit.state_repair": words(
         "policy toolkit.audit toolkit.errors toolkit.file_ownership toolkit.history toolkit.locations"

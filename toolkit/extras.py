@@ -17,7 +17,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "azure": ("adlfs",),
         "postgres": ("psycopg",),
         "serve": ("starlette", "uvicorn"),
-        "review": ("starlette", "uvicorn", "jinja2"),
+        "review": ("starlette", "uvicorn", "jinja2", "pygments"),
         "watch": ("textual",),
         "lsp": ("pygls", "lsprotocol"),
     }

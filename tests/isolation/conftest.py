@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
 NEEDED = (
     *("PyYAML", "jsonschema", "referencing", "fsspec", "platformdirs", "rich", "shtab"),
-    *("starlette", "uvicorn", "jinja2", "pytest"),
+    *("starlette", "uvicorn", "jinja2", "pygments", "pytest"),
 )
 POLICY = 'version: 1\nrules: {read: {"*": allow, "secret/**": deny}, write: {"*": allow}, delete: ask}\n'
 # Ours, what Python itself imports at its start, what we import, and what we would import if it were there.

@@ -99,6 +99,16 @@ class Page:
     text: str
 
     @property
+    def diff(self) -> list[str]:
+        """The changed lines of the diffs: `-old` and `+new`."""
+        line = r'<span class="(cut|add)"><i>\d*</i><b>.</b>(.*?)</span>(?=<span|</pre>)'
+        signs = {"cut": "-", "add": "+"}
+        return [
+            signs[kind] + html.unescape(re.sub("<[^>]*>", "", text))
+            for kind, text in re.findall(line, self.text)
+        ]
+
+    @property
     def form(self) -> str:
         return self.hidden("form")
 

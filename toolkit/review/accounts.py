@@ -15,6 +15,7 @@ from ringfence.toolkit.text import escape
 
 LOOK, DECIDE, ADMINISTER = "look", "decide", "administer"
 ROLES = (LOOK, DECIDE, ADMINISTER)
+ROLE_NAMES = {LOOK: "viewer", DECIDE: "approver", ADMINISTER: "administrator"}  # as the pages have them
 SIGNED_IN = 24 * 3600.0  # seconds
 _MOST = 50  # sign-ins of one person kept; the oldest goes first
 

@@ -6,9 +6,10 @@ Blocking work runs in threads; every string in a page goes through `escape` and 
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
@@ -21,7 +22,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from ringfence.toolkit.audit import command_records
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.granting.command_requests import notice
-from ringfence.toolkit.review.accounts import People, Person, SignIn, SignIns
+from ringfence.toolkit.review import diff_view, shown_text
+from ringfence.toolkit.review.accounts import ROLE_NAMES, People, Person, SignIn, SignIns
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.text import because, escape, plural, size, when
 
@@ -77,7 +79,16 @@ class PageContext:
             "when": when,
             "size": size,
             "because": because,
-            "lines": lines,
+            "lines": diff_view.lines,
+            "sides": diff_view.sides,
+            "boxed": shown_text.boxed,
+            "path": shown_text.path,
+            "cmd": shown_text.command,
+            "since": shown_text.since,
+            "clock": shown_text.clock,
+            "day": shown_text.day,
+            "full": shown_text.full,
+            "at": shown_text.at,
             "url": url,
             "notice": notice,
             **_COMMANDS,
@@ -93,16 +104,22 @@ class PageContext:
         sign_in: SignIn | None = request.scope["ringfence.sign_in"]
         template = self.templates.get_template(f"{name}.html")
         waiting = await self.run(self.waiting) if sign_in is not None else 0
+        root = self.session.workspace.url
         text = await self.run(
             lambda: template.render(
                 sign_in=sign_in,
                 person=sign_in.person if sign_in is not None else None,
-                root=self.session.workspace.url if sign_in is not None else "",
+                role=ROLE_NAMES[sign_in.person.role] if sign_in is not None else "",
+                root=root if sign_in is not None else "",
+                root_name=PurePath(root).name or root,
+                zone=shown_text.zone(),
+                now=shown_text.full(time.time()),
                 waiting=waiting,
                 mark=request.scope["ringfence.mark"],
                 here=request.url.path,
                 base=request.scope["ringfence.base"],
                 whole_diff=request.query_params.get("whole") == "1",
+                side_by_side=request.query_params.get("view") == "sides",
                 **data,
             )
         )
@@ -158,25 +175,6 @@ async def fields_in(request: Request) -> dict[str, str]:
         return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=100, errors="strict"))
     except ValueError:
         raise CallError("invalid_arguments", "The form is not UTF-8 or has too many fields") from None
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a diff with its kind."""
-
-    kind: str
-    text: str
-
-
-def lines(diff: str) -> list[Line]:
-    """Return the lines of a diff with their kinds."""
-    return [Line(_kind(line), line) for line in diff.rstrip("\n").split("\n")] if diff else []
-
-
-def _kind(line: str) -> str:
-    if line.startswith(("+++", "---")):
-        return "file"
-    return {"+": "add", "-": "cut", "@": "at"}.get(line[:1], "same")
 
 
 def url(path: str) -> str:
