@@ -312,8 +312,9 @@ MAY_IMPORT = {
     ),
     "toolkit.rule_offers": words(
         "policy policy.analysis policy.commands policy.errors policy.evaluation policy.formatting"
-        " policy.model policy.patterns toolkit.approvals toolkit.audit toolkit.errors toolkit.file_ownership"
-        " toolkit.grant_patterns toolkit.paths toolkit.plan toolkit.storage toolkit.text toolkit.workspace"
+        " policy.model policy.patterns toolkit.approvals toolkit.audit toolkit.durations toolkit.errors"
+        " toolkit.file_ownership toolkit.grant_patterns toolkit.paths toolkit.plan toolkit.storage"
+        " toolkit.text toolkit.workspace"
     ),
     "toolkit.mcp": words(
         "toolkit.approvals toolkit.audit toolkit.call toolkit.catalog toolkit.errors toolkit.grant_patterns"
@@ -330,8 +331,8 @@ MAY_IMPORT = {
     ),
     "toolkit.review": words(
         "policy policy.errors policy.invisible_characters policy.model policy.patterns toolkit.approvals"
-        " toolkit.audit toolkit.authoring toolkit.call toolkit.durations toolkit.errors toolkit.granting"
-        " toolkit.history toolkit.html_page toolkit.http toolkit.paths toolkit.plan toolkit.rule_offers"
+        " toolkit.audit toolkit.authoring toolkit.call toolkit.durations toolkit.errors toolkit.grant_patterns"
+        " toolkit.granting toolkit.history toolkit.html_page toolkit.http toolkit.paths toolkit.plan toolkit.rule_offers"
         " toolkit.session toolkit.storage toolkit.tasks toolkit.text toolkit.workspace"
     ),
     "toolkit.state_repair": words(

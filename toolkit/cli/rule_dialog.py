@@ -10,8 +10,6 @@ from ringfence.policy.errors import PolicyError
 from ringfence.toolkit.approvals.requests import RULE, Request
 from ringfence.toolkit.cli.approval_prompt import Terminal, whoami
 from ringfence.toolkit.cli.rule_offers_shown import (
-    ENDS,
-    WEEK,
     afterwards,
     named,
     rule_end,
@@ -20,6 +18,7 @@ from ringfence.toolkit.cli.rule_offers_shown import (
 )
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.rule_offers import answering
+from ringfence.toolkit.rule_offers.rule_ends import ENDS, WEEK
 from ringfence.toolkit.rule_offers.settling import by_rule
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.text import plural

@@ -3,43 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
 
 from ringfence.toolkit.approvals.requests import Request
 from ringfence.toolkit.audit.command_records import CHANGES
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.runner import UsageError
-from ringfence.toolkit.durations import ahead
+from ringfence.toolkit.rule_offers import rule_ends
 from ringfence.toolkit.rule_offers.offers import PROVED, Offer, Offers
 from ringfence.toolkit.rule_offers.settling import Settled
 from ringfence.toolkit.text import escape, plural
 
-TODAY, WEEK, NEVER = "today", "week", "never"
-ENDS = {WEEK: "in a week", TODAY: "at the end of today", NEVER: "without an end"}
 _NAMED = 5
 
 
 def rule_end(text: str | None, now: float) -> int | None:
-    """When a rule ends, in POSIX seconds (None: never), by a word of ENDS, a duration or a time.
-
-    Raises UsageError for anything else, and for a time that has passed.
-    """
-    if text == NEVER:
-        return None
-    if text in (None, WEEK):
-        found: float | None = now + 7 * 86_400
-    elif text == TODAY:
-        tomorrow = datetime.fromtimestamp(now).astimezone() + timedelta(days=1)
-        found = tomorrow.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
-    else:
-        found = ahead(str(text), now)
-    if found is None:
-        raise UsageError(
-            f"--until {text}: none of {', '.join(ENDS)}, no duration such as 2h, no RFC 3339 time"
-        )
-    if found <= now:
-        raise UsageError(f"--until {text}: the rule would end before it begins")
-    return -int(-found // 60) * 60
+    """When a rule ends, in POSIX seconds (None: never). Raises UsageError for what is no end."""
+    try:
+        return rule_ends.rule_end(text, now)
+    except ValueError as error:
+        raise UsageError(f"--until {text}: {error}") from None
 
 
 def offer_lines(offer: Offer, settled: Settled | None = None) -> Iterator[tuple[str, str]]:
