@@ -331,9 +331,10 @@ MAY_IMPORT = {
     ),
     "toolkit.review": words(
         "policy policy.errors policy.invisible_characters policy.model policy.patterns toolkit.approvals"
-        " toolkit.audit toolkit.authoring toolkit.call toolkit.durations toolkit.errors toolkit.grant_patterns"
-        " toolkit.granting toolkit.history toolkit.html_page toolkit.http toolkit.paths toolkit.plan toolkit.rule_offers"
-        " toolkit.session toolkit.storage toolkit.tasks toolkit.text toolkit.workspace"
+        " toolkit.audit toolkit.authoring toolkit.call toolkit.durations toolkit.errors"
+        " toolkit.grant_patterns toolkit.granting toolkit.history toolkit.html_page toolkit.http"
+        " toolkit.paths toolkit.plan toolkit.rule_offers toolkit.session toolkit.storage toolkit.tasks"
+        " toolkit.text toolkit.workspace"
     ),
     "toolkit.state_repair": words(
         "policy toolkit.audit toolkit.errors toolkit.file_ownership toolkit.history toolkit.locations"

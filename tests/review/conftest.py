@@ -99,6 +99,11 @@ class Page:
     text: str
 
     @property
+    def plain(self) -> str:
+        """The text without markup, each run of blanks as one."""
+        return html.unescape(re.sub(r"\s+", " ", re.sub("<[^>]*>", "", self.text)))
+
+    @property
     def diff(self) -> list[str]:
         """The changed lines of the diffs: `-old` and `+new`."""
         line = r'<span class="(cut|add)"><i>\d*</i><b>.</b>(.*?)</span>(?=<span|</pre>)'
@@ -152,7 +157,8 @@ class Browser:
         return self.send("GET", self.base + path, **headers)
 
     def post(self, path: str, /, **fields: str) -> Page:
-        return self.send("POST", self.base + path, urlencode(fields))
+        """Send a form of a page that was shown long ago, so that it takes answers."""
+        return self.send("POST", self.base + path, urlencode({"shown": "0", **fields}))
 
     def sign_in(self, name: str) -> Browser:
         return self.with_token(TOKENS[name][1])

@@ -62,8 +62,8 @@ def test_a_session_lists_its_commands(served: Desk, ann: Browser) -> None:
 @pytest.mark.parametrize(
     ("changes", "notice", "hidden"),
     [
-        (False, "The command has not run yet", "What it would do"),
-        (True, "The command ran in the sandbox; nothing is changed yet", "Commands in it"),
+        (False, "The command has not run yet", "What changes"),
+        (True, "The command ran in the sandbox; nothing is changed yet", "Why this asks"),
     ],
 )
 def test_a_request_says_whether_the_command_ran(
@@ -77,6 +77,6 @@ def test_a_request_says_whether_the_command_ran(
             db.execute("UPDATE approval SET request = ? WHERE id = ?", (json.dumps(fields), asked))
     page = ann.get(f"/approvals/{asked}").text
     assert notice in page
-    assert "<code>make &lt;b&gt;all&lt;/b&gt;\\u202e</code>" in page
+    assert '<code>make &lt;b&gt;all&lt;/b&gt;<span class="esc">U+202E</span></code>' in page
     assert hidden not in page
     assert notice[1:] in ann.get("/").text

@@ -22,11 +22,11 @@ EVERYTHING = 'version: 1\nrules: {"*": allow}\n'
 
 
 def test_the_inbox_shows_what_waits(served: Desk, ann: Browser) -> None:
-    assert "Nothing is pending" in ann.get("/").text
+    assert "Nothing waits for an answer" in ann.get("/").text
     asked = served.ask(description="no longer needed")
     page = ann.get("/")
-    for part in (asked, "Delete file a.txt", "coder", "night", "no longer needed", "<title>(1) Inbox"):
-        assert part in page.text
+    for part in (asked, "Delete file a.txt", "coder", "night", "no longer needed", "(1) Inbox", "Deletes"):
+        assert part in page.plain
 
 
 def test_an_approval_shows_the_whole_plan(served: Desk, ann: Browser) -> None:
@@ -38,11 +38,13 @@ def test_an_approval_shows_the_whole_plan(served: Desk, ann: Browser) -> None:
         "d/f0",
         "d/f1",
         "d/f2",
-        '<span class="mark ask">ask</span>',
-        "delete &#34;*&#34;",
-        "What it touches (4)",
+        "Destroys 3 files, 21 B",
+        "d/ and what is in it",
+        'delete "*": ask · ringfence.yaml:4',
+        "I know that this deletes 3 files",
     ):
-        assert part in page.text
+        assert part in page.plain
+    assert 'name="seen" value="1" required' in page.text
 
 
 @pytest.mark.parametrize("scope", ["once", "session"])
@@ -58,7 +60,7 @@ def test_approving(served: Desk, ann: Browser, scope: str) -> None:
             "nearly every path",
         ):
             assert part in page.text
-        assert "pending" in ann.get(f"/approvals/{asked}").text, "it is asked a second time"
+        assert ">waits<" in ann.get(f"/approvals/{asked}").text, "it is asked a second time"
         page = ann.post(f"/approvals/{asked}", form=form, decision=scope, confirmed="1")
     assert page.status == 200
     assert served.call("delete", path="a.txt").ok
@@ -124,7 +126,7 @@ def test_a_change_lifts_nothing(served: Desk, ann: Browser, arguments: str, code
     asked = served.ask()
     page = ann.post(f"/approvals/{asked}", form=ann.get("/").form, decision="change", arguments=arguments)
     assert code in page.text
-    assert "pending" in ann.get(f"/approvals/{asked}").text
+    assert ">waits<" in ann.get(f"/approvals/{asked}").text
 
 
 def test_two_people_at_once(served: Desk, ann: Browser) -> None:
@@ -241,7 +243,7 @@ def test_roles(served: Desk) -> None:
     lou, dan = Browser(served.port).sign_in("lou"), Browser(served.port).sign_in("dan")
     asked = served.ask()
     served.call("create_file", path="new.txt", content="x\n")
-    assert "Approve this change, once" not in lou.get(f"/approvals/{asked}").text
+    assert "Delete 1 file" not in lou.get(f"/approvals/{asked}").text
     assert lou.post(f"/approvals/{asked}", form=lou.get("/").form, decision="once").status == 403
     assert "Take" not in dan.get("/sessions/night").text
     back = {"session": "night", "form": dan.get("/").form}
@@ -332,7 +334,7 @@ def test_an_address_without_a_sign_in_is_gone_on_with_after_it(served: Desk) -> 
     there = page.hidden("next")
     assert there == f"/approvals/{asked}"
     for place, shown in (
-        (there, "What it touches"),
+        (there, "Why this asks"),
         ("//evil.example/", "Inbox – Ringfence"),
         ("\\\\evil", "Inbox – Ringfence"),
     ):
@@ -357,7 +359,7 @@ def test_hostile_texts_are_shown_as_text(served: Desk, ann: Browser) -> None:
         assert "<img" not in page.text
         assert not set("\x1b\u202e\u2066") & set(page.text)
         assert "{{ 7*7 }}" in page.text or "/audit" in page.text
-    assert "Approve this change, once" in ann.get(f"/approvals/{asked}").text
+    assert "Delete 1 file" in ann.get(f"/approvals/{asked}").text
 
 
 SECRET = "proxy-secret-0123456789abcdef"
@@ -522,11 +524,13 @@ def test_a_long_diff_can_be_seen_to_its_end(served: Desk, ann: Browser) -> None:
 def test_a_move_is_shown_by_what_it_needs_at_each_end(served: Desk, ann: Browser) -> None:
     result = served.call("move_file", source="a.txt", destination="secrets/a.txt")
     page = ann.get(f"/approvals/{result.data['approval']['id']}")
-    rows = re.findall(r"<tr><td><code>(\w+)</code></td><td>([^<]*)</td><td>(.*?)</td>", page.text)
-    shown = {
-        (action, path): "deny" if "deny" in told else "ask" if "ask" in told else "allow"
-        for action, path, told in rows
-    }
+    rows = re.findall(
+        r'<tr><th [^>]*>(.*?)</th><td data-l="Action">(\w+)</td><td [^>]*>(.*?)</td>', page.text
+    )
+    told = [
+        (re.sub("<[^>]*>", "", path), action, re.sub("<[^>]*>", "", effect)) for path, action, effect in rows
+    ]
+    shown = {(action, path): effect.strip() for path, action, effect in told}
     assert shown == {("delete", "a.txt"): "ask", ("write", "secrets/a.txt"): "allow"}
     assert "send the same call again" not in page.text
     ann.post(f"/approvals/{result.data['approval']['id']}", form=ann.get("/").form, decision="once")

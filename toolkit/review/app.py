@@ -15,9 +15,9 @@ from starlette.types import Receive, Scope, Send
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.http.middleware import Limits
 from ringfence.toolkit.http.responses import STATUS
+from ringfence.toolkit.review import answer_routes, inbox_routes, rule_routes, session_routes
 from ringfence.toolkit.review import approval_routes as approving
 from ringfence.toolkit.review import audit_routes as records
-from ringfence.toolkit.review import session_routes
 from ringfence.toolkit.review import sse as live
 from ringfence.toolkit.review import trash_routes as trash
 from ringfence.toolkit.review.accounts import LOOK, SIGNED_IN
@@ -54,7 +54,10 @@ def build(desk: PageContext, limits: Limits, proxy: Proxy | None = None) -> Midd
 
     app = Starlette(
         routes=[
+            *inbox_routes.routes(desk),
             *approving.routes(desk),
+            *answer_routes.routes(desk),
+            *rule_routes.routes(desk),
             *session_routes.routes(desk),
             *records.routes(desk),
             *trash.routes(desk),

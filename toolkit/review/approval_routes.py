@@ -1,4 +1,4 @@
-"""Approval pages: the inbox, one approval with its whole plan, and the decision. Never executes a call."""
+"""Approval pages: one approval with its whole plan, and the decision. Never executes a call."""
 
 from __future__ import annotations
 
@@ -22,16 +22,14 @@ from ringfence.toolkit.granting.command_requests import notice
 from ringfence.toolkit.granting.effects import effects
 from ringfence.toolkit.granting.needs import name_of, shown_needs
 from ringfence.toolkit.granting.scopes import granted_in_words, scopes
+from ringfence.toolkit.review import activity, diff_view
 from ringfence.toolkit.review.accounts import DECIDE
-from ringfence.toolkit.review.context import PageContext, form, to
+from ringfence.toolkit.review.activity import FILES, File
+from ringfence.toolkit.review.context import PageContext, form, is_early, to
+from ringfence.toolkit.review.request_view import DELETE, EFFECTS, MOVE, RequestView
 from ringfence.toolkit.session.amend import amend, amended
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.storage.backend import at
-from ringfence.toolkit.storage.guarantees import is_restorable
-from ringfence.toolkit.text import rfc3339
-
-MOST = 200  # approvals on one page
-FILES = 1000  # files of a plan that are listed
+from ringfence.toolkit.text import escape, rfc3339
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,48 +42,58 @@ class Judged:
 
     action: str
     path: str
+    directory: bool
     effect: str
     because: dict[str, Any]
     kept: bool
     made: bool
 
+    @property
+    def destroys(self) -> bool:
+        """Whether the need takes something away."""
+        return self.action == "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """Effects of a command that one rule decides, with the lines that each adds and removes."""
+
+    effect: str
+    because: dict[str, Any]
+    rows: tuple[tuple[Judged, str, tuple[int, int] | None], ...]
+
 
 def routes(desk: PageContext) -> list[Route]:
     """Return the routes of the approval pages."""
 
-    async def inbox(request: Request) -> Response:
-        """Show the pending approvals, a page at a time."""
-        every = request.query_params.get("all") == "1"
-        found = await desk.run(lambda: desk.session.approvals.listing(every=every))
-        found = list(reversed(found)) if every else found
-        return await desk.page(request, "inbox", found=found[:MOST], total=len(found), every=every)
-
     async def show(request: Request) -> Response:
         """Show one approval with its plan. CallError `not_found`."""
-        return await desk.page(request, "approval", **await desk.run(lambda: _about(desk, _name(request))))
+        return await desk.page(request, "approval", **await desk.run(lambda: about(desk, _name(request))))
 
     async def decide(request: Request) -> Response:
-        """Record the decision of a form, then show the inbox. CallError `forbidden`."""
+        """Record the decision of a form, then confirm it. CallError `forbidden`."""
         person, fields = await form(request, DECIDE)
         name, what = _name(request), fields.get("decision", "")
         if what == "change":
-            about = await desk.run(lambda: _about(desk, name) | _tried(desk, name, fields))
-            return await desk.page(request, "change", **about)
+            found = await desk.run(lambda: about(desk, name) | _tried(desk, name, fields))
+            return await desk.page(request, "change", **found)
         if what == "revoke":
             await desk.run(lambda: desk.session.approvals.revoke(name, by=person.name))
         elif what == "reopen":
             await desk.run(lambda: desk.session.approvals.reopen(name, by=person.name))
+        elif is_early(fields):
+            return to(request, f"/approvals/{name}?early=1")
         elif what == "send":
             await desk.run(lambda: _sent(desk, name, fields, person.name))
         else:
             answer = _answer(what, fields, person.name)
             if answer.scope != ONCE and not answer.confirmed:
                 return await desk.page(request, "grant", **await desk.run(lambda: _wider(desk, name, answer)))
-            await desk.run(lambda: desk.session.approvals.answer(name, answer))
-        return to(request, f"/approvals/{name}" if what in ("revoke", "reopen", "send") else "/")
+            await desk.run(lambda: _record(desk, name, answer, seen=fields.get("seen") == "1"))
+            return to(request, f"/approvals/{name}/answered")
+        return to(request, f"/approvals/{name}")
 
     return [
-        Route("/", inbox, methods=["GET"]),
         Route("/approvals/{id}", show, methods=["GET"]),
         Route("/approvals/{id}", decide, methods=["POST"]),
     ]
@@ -95,22 +103,77 @@ def _name(request: Request) -> str:
     return str(request.path_params["id"])
 
 
-def _about(desk: PageContext, name: str) -> dict[str, Any]:
+def _record(desk: PageContext, name: str, answer: Answer, *, seen: bool) -> None:
+    """Store an answer. CallError `invalid_arguments` without the tick that a loss needs."""
+    approvals = desk.session.approvals
+    if (
+        answer.granted
+        and not seen
+        and RequestView(asked := approvals.get(name)).tick
+        and asked.state == PENDING
+    ):
+        raise CallError(
+            "invalid_arguments",
+            "What cannot be undone at once needs the tick that says so",
+            where="seen",
+            hint="go back, read what is lost, and tick the box above the buttons",
+        )
+    approvals.answer(name, answer)
+
+
+def about(desk: PageContext, name: str) -> dict[str, Any]:
+    """Return what the pages about one request show."""
     asked = desk.session.approvals.get(name)
-    policy = desk.session.policy
+    policy = desk.policy()
     current = asked.revision == policy.revision
+    view = RequestView(asked)
+    judged = _judged(desk.session, asked) if current else None
+    files = activity.files(desk.session, view.deleted) if asked.state == PENDING else []
+    last = activity.last_call(desk.session, asked.session)
     return {
         "asked": asked,
+        "view": view,
         "open": asked.state == PENDING,
         "arguments": json.dumps(asked.arguments, indent=2, ensure_ascii=True),
-        "judged": _judged(desk.session, asked) if current else None,
-        "files": len(asked.paths),
+        "judged": _rows(judged, view) if judged is not None else None,
+        "effects": _effects(judged or [], view) if view.sort == EFFECTS else [],
+        "output": _output(view) if view.sort == EFFECTS else [],
+        "aside": _aside(view) if view.sort == EFFECTS else [],
         "needs": len(shown_needs(asked)),
         "granted_for": granted_in_words(asked) if asked.state == GRANTED else "",
         "refused": asked.state == REFUSED,
         "scopes": list(scopes(asked)),
         "notice": notice(asked),
+        "lost": _lost(view, files),
+        "size": _sum(files),
+        "parts": activity.parts(asked.paths[0], files) if view.tree and view.sort == DELETE else [],
+        "moves": _moves(view) if view.tree or view.sort == MOVE else [],
+        "others": activity.others(desk.session, asked) if asked.state == PENDING else [],
+        "last": last,
+        "goes_on": last is not None and last > asked.asked + 1,
+        "takes_rule": bool(asked.rules) and not view.tree,
     }
+
+
+def _lost(view: RequestView, files: list[File]) -> list[File]:
+    """Return the files that could not be restored, largest first."""
+    known = {file.path: file for file in files}
+    names = dict.fromkeys((*view.lost, *(file.path for file in files if not file.kept)))
+    found = [known.get(name, File(name, None, False)) for name in names]
+    return sorted(found, key=lambda file: -(file.size or 0))
+
+
+def _sum(files: list[File]) -> int | None:
+    sizes = [file.size for file in files]
+    return None if not sizes or None in sizes else sum(size or 0 for size in sizes)
+
+
+def _moves(view: RequestView) -> list[tuple[str, str]]:
+    """Return the ends of each moved file, from the needs of the plan."""
+    needs = [n for n in view.request.needs if not n["directory"] and not n["on_the_way"]]
+    gone = [n["path"] for n in needs if n["action"] == "delete"]
+    made = [n["path"] for n in needs if n["action"] == "write"]
+    return list(zip(gone, made, strict=False)) if len(gone) == len(made) else []
 
 
 def _wider(desk: PageContext, name: str, answer: Answer) -> dict[str, Any]:
@@ -120,6 +183,7 @@ def _wider(desk: PageContext, name: str, answer: Answer) -> dict[str, Any]:
         desk.session.approvals.check(asked, answer)
     return {
         "asked": asked,
+        "view": RequestView(asked),
         "answer": answer,
         "effects": effects(desk.session, asked, answer),
         "until": rfc3339(answer.until),
@@ -130,24 +194,75 @@ def _wider(desk: PageContext, name: str, answer: Answer) -> dict[str, Any]:
 def _judged(session: Session, asked: ApprovalRequest) -> list[Judged]:
     """Return the policy's verdict on each need by itself; the call has the strictest, and its limits."""
     found = []
+    lost = set(asked.decision.get("not_recoverable") or ())
     for one in shown_needs(asked)[:FILES]:
         action, path = one["action"], one["path"]
         need = Need(action, path, one["directory"], kind=one.get("kind", ""))
         decision = session.policy.decide(asked.agent, asked.tool, [need], fold=session.fold).to_json()
-        kept = action != "delete" or _is_kept(session, path)
-        found.append(Judged(name_of(one), path, str(decision["effect"]), decision, kept, one["on_the_way"]))
+        found.append(
+            Judged(
+                name_of(one), path, one["directory"], str(decision["effect"]), decision, path not in lost,
+                one["on_the_way"],
+            )
+        )  # fmt: skip
     return found
 
 
-def _is_kept(session: Session, path: str) -> bool:
-    """Whether the content at a path would be kept if it were removed."""
-    backend = session.workspace.backend
-    try:
-        with at(backend, path) as spot:
-            stat = backend.stat(spot)
-    except CallError:
-        return True  # an unreachable path is not removed
-    return stat is None or is_restorable(path, stat, backend.traits)
+def _rows(judged: list[Judged], view: RequestView) -> list[Judged]:
+    """Return the needs to list: of a tree each action once per verdict and rule, with its topmost path."""
+    if view.sort not in (DELETE, MOVE) or not any(one.directory and not one.made for one in judged):
+        return sorted(judged, key=lambda one: ("deny", "ask", "allow").index(one.effect))
+    found: dict[tuple[str, str, str], Judged] = {}
+    for one in judged:
+        found.setdefault((one.action, one.effect, json.dumps(one.because.get("rule"), sort_keys=True)), one)
+    return list(found.values())
+
+
+def _effects(judged: list[Judged], view: RequestView) -> list[Effects]:
+    """Return the effects of a command by verdict and rule; what asks and what destroys comes first."""
+    lines = diff_view.by_file(view.lines)
+    groups: dict[tuple[str, str], list[Judged]] = {}
+    for one in judged:
+        key = one.effect, json.dumps(one.because.get("rule"), sort_keys=True)
+        groups.setdefault(key, []).append(one)
+    order = ("deny", "ask", "allow")
+    found = []
+    for (effect, _), group in sorted(groups.items(), key=lambda each: order.index(each[0][0])):
+        rows = []
+        for one in sorted(group, key=lambda each: not each.destroys):
+            part = lines.get(escape(one.path))
+            rows.append((one, _verb(one, part), None if part is None else diff_view.counts(part)))
+        found.append(Effects(effect, group[0].because, tuple(rows)))
+    return found
+
+
+def _verb(one: Judged, part: list[diff_view.Line] | None) -> str:
+    if one.action == "delete":
+        return "Deletes"
+    if one.action == "run":
+        return "Runs"
+    if one.directory or (part and any(line.text.startswith("@@ -0,0 ") for line in part)):
+        return "Creates"
+    return "Replaces" if part else "Changes"
+
+
+def _aside(view: RequestView) -> list[str]:
+    """Return how a command ended and what of it is in no plan, as its preview has it."""
+    found = []
+    for line in view.lines:
+        if line.kind != "note" or not line.text:
+            break
+        found.append(line.text)
+    return found
+
+
+def _output(view: RequestView) -> list[str]:
+    """Return the end of a command's output, as its preview has it."""
+    notes = [line.text if line.kind == "note" else None for line in view.lines]
+    starts = [n for n, text in enumerate(notes) if text is not None and text.startswith("output (")]
+    if not starts:
+        return []
+    return [text.removeprefix("| ") for text in notes[starts[-1] :] if text is not None]
 
 
 def _answer(what: str, fields: dict[str, str], by: str) -> Answer:

@@ -19,6 +19,8 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from ringfence.policy import Policy
+from ringfence.toolkit.approvals.requests import Request as ApprovalRequest
 from ringfence.toolkit.audit import command_records
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.granting.command_requests import notice
@@ -28,6 +30,7 @@ from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.text import because, escape, plural, size, when
 
 HERE = Path(__file__).parent
+ARMED_AFTER = 1.0  # seconds after which a page takes answers
 ActAs = Callable[[str, str | None], Session]
 Mine = Callable[[str], Session]
 
@@ -63,6 +66,7 @@ class PageContext:
     mine: Mine
     people: People
     sign_ins: SignIns
+    source: Path | None = None  # the policy's file, to which people's answers may write rules
     closing: bool = False  # once the server is told to stop, so that open streams end
     templates: Environment = field(init=False)
 
@@ -93,7 +97,7 @@ class PageContext:
             "notice": notice,
             **_COMMANDS,
         }
-        self.templates.globals |= {"plural": plural}
+        self.templates.globals |= {"plural": plural, "rule_of": rule_of}
 
     async def run(self, work: Callable[[], Any]) -> Any:
         """Run blocking work in a thread and return its result."""
@@ -114,6 +118,8 @@ class PageContext:
                 root_name=PurePath(root).name or root,
                 zone=shown_text.zone(),
                 now=shown_text.full(time.time()),
+                shown=f"{time.time():.3f}",
+                early=request.query_params.get("early") == "1",
                 waiting=waiting,
                 mark=request.scope["ringfence.mark"],
                 here=request.url.path,
@@ -125,6 +131,13 @@ class PageContext:
         )
         return HTMLResponse(text, status)
 
+    def policy(self) -> Policy:
+        """Return the policy in force; the last one that loaded, if the file is wrong now."""
+        try:
+            return self.session.policy_now()
+        except CallError:
+            return self.session.policy
+
     def mark(self) -> int:
         """Return a value that changes with every record: calls, decisions and undos."""
         return int(self.session.state.rows("SELECT max(seq) FROM audit")[0][0] or 0)
@@ -132,6 +145,26 @@ class PageContext:
     def waiting(self) -> int:
         """Return the number of pending approvals."""
         return sum(one.state == "pending" for one in self.session.approvals.listing())
+
+
+def is_early(fields: dict[str, str]) -> bool:
+    """Whether a form was sent within a second after its page was made.
+
+    Then a key or a click that was meant for the page before may have sent it. The server decides, so it
+    also holds without scripts; the style sheet shows it. No guard against programs: the token is that.
+    """
+    try:
+        return not ARMED_AFTER <= time.time() - float(fields.get("shown", "")) < float("inf")
+    except ValueError:
+        return True
+
+
+def rule_of(request: ApprovalRequest) -> dict[str, Any]:
+    """Return the rule that asks, with what is said of it, as a decision has it."""
+    decision = request.decision
+    if decision.get("limit") or decision.get("rule") or not request.asks or not request.asks[0]:
+        return decision
+    return {**decision, "rule": request.asks[0]}
 
 
 def to(request: Request, path: str) -> Response:

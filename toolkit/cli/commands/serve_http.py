@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ringfence.toolkit.cli.agent_option import mention_unknown
 from ringfence.toolkit.cli.approval_prompt import whoami
-from ringfence.toolkit.cli.context import open_as, open_for, open_session
+from ringfence.toolkit.cli.context import open_as, open_for, open_session, root_of, source_of
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.runner import DONE, UsageError
 from ringfence.toolkit.extras import install, is_installed
@@ -117,7 +117,8 @@ def review(arguments: argparse.Namespace, screen: Screen) -> int:
         return open_for(arguments, f"person:{name}")
 
     try:
-        desk = PageContext(act_as("default", None), act_as, mine, people, SignIns())
+        source = source_of(arguments, root_of(arguments)[0])
+        desk = PageContext(act_as("default", None), act_as, mine, people, SignIns(), source)
     except BaseException:
         listening.close()
         raise
