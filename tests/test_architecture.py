@@ -281,9 +281,10 @@ MAY_IMPORT = {
         " toolkit.workspace"
     ),
     "toolkit.authoring": words(
-        "policy policy.analysis policy.errors policy.evaluation policy.invisible_characters policy.lint"
-        " policy.model policy.patterns toolkit.errors toolkit.grant_patterns toolkit.paths toolkit.plan"
-        " toolkit.storage toolkit.tools toolkit.version toolkit.workspace"
+        "policy policy.analysis policy.byte_names policy.errors policy.evaluation"
+        " policy.invisible_characters policy.lint policy.loading policy.model policy.patterns toolkit.errors"
+        " toolkit.formats toolkit.grant_patterns"
+        " toolkit.paths toolkit.plan toolkit.storage toolkit.tools toolkit.version toolkit.workspace"
     ),
     "toolkit.catalog": words(
         "policy policy.analysis policy.model toolkit.call toolkit.errors toolkit.plan toolkit.tools"

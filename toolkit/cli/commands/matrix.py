@@ -7,11 +7,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import PurePath
 
-from ringfence.policy import Policy
-from ringfence.policy.analysis.agent_kinds import agents as kinds_of_agents
-from ringfence.policy.analysis.agent_kinds import meaning
-from ringfence.policy.model import ACTIONS, DEFAULT_AGENT, EFFECTS, WRITE_KINDS
-from ringfence.toolkit.authoring.matrix import Matrix, matrix
+from ringfence.policy.model import EFFECTS
+from ringfence.toolkit.authoring.matrix import Matrix, actions_of, agents_of, matrix
 from ringfence.toolkit.cli.agent_option import mention_unknown
 from ringfence.toolkit.cli.column_layout import Column
 from ringfence.toolkit.cli.commands.import_export import put
@@ -22,8 +19,11 @@ from ringfence.toolkit.cli.record_table import print_table
 from ringfence.toolkit.cli.runner import DONE, UsageError
 from ringfence.toolkit.cli.time_option import time_of
 from ringfence.toolkit.paths import ROOT
+from ringfence.toolkit.text import escape
 from ringfence.toolkit.workspace.workspace import Workspace
 
+_ON_A_PAGE = 50_000  # paths of a web page, which a browser still opens quickly
+_UNREAD = 5  # folders that a note names
 _VERDICT = 8  # the least width of a column of verdicts
 
 
@@ -35,25 +35,31 @@ def show_matrix(arguments: argparse.Namespace, screen: Screen) -> int:
     path = ROOT if arguments.path is None else path_argument(arguments.path, root)
     policy = policy_of(arguments, root).at(time_of(arguments))
     mention_unknown(policy, arguments.agents or (), screen)
-    agents = arguments.agents or _kinds(policy)
+    agents = arguments.agents or agents_of(policy)
     with closing(Workspace(root)) as workspace:
-        found = matrix(workspace, policy, path, agents, arguments.actions or _actions(policy))
+        found = matrix(
+            workspace,
+            policy,
+            path,
+            agents,
+            arguments.actions or actions_of(policy),
+            every=arguments.include_ignored,
+            most=_ON_A_PAGE if arguments.html else None,
+        )
     if arguments.effect:
         wanted = {at for at, cell in enumerate(found.cells) if cell.effect is EFFECTS[arguments.effect]}
         found.rows = [row for row in found.rows if wanted.intersection(row.cells)]
     _put(found, root, arguments, screen)
+    _mention_left_out(found, screen)
     return DONE
 
 
-def _actions(policy: Policy) -> tuple[str, ...]:
-    """Each action; in place of `write` each kind of writing if the policy tells them apart."""
-    return ("read", *WRITE_KINDS, "delete") if policy.has_kinds else ACTIONS
-
-
-def _kinds(policy: Policy) -> list[str]:
-    """The default agent, and one name for every kind of agent that the policy tells from it."""
-    usual = meaning([policy], DEFAULT_AGENT)
-    return [DEFAULT_AGENT, *(name for name in kinds_of_agents([policy]) if meaning([policy], name) != usual)]
+def _mention_left_out(found: Matrix, screen: Screen) -> None:
+    """Note what the matrix does not have, beside `.git/` and what is ignored."""
+    if not found.own.whole:
+        screen.note(f"only the {len(found.rows):,} paths nearest to the root: give a PATH for others")
+    for folder in found.own.unread[:_UNREAD]:
+        screen.note(f"not listed: {escape(folder)}/ cannot be opened")
 
 
 def _put(found: Matrix, root: str, arguments: argparse.Namespace, screen: Screen) -> None:

@@ -155,6 +155,11 @@ AUTHORING: tuple[Command, ...] = (
                 choices=("allow", "ask", "deny"),
                 says="only paths with this verdict in at least one column",
             ),
+            opt(
+                "--include-ignored",
+                action="store_true",
+                says="also `.git/`, and what `.gitignore` excludes",
+            ),
             opt("--html", action="store_true", says="write one self-contained web page to --out"),
             OUT,
             *SHOWING,
@@ -164,7 +169,7 @@ AUTHORING: tuple[Command, ...] = (
             JSON,
         ),
         ("ringfence matrix src --effect deny", "ringfence matrix --html --out verdicts.html"),
-        "Judges the names in the workspace and does not follow symlinks. Lists every file, also those that no"
+        "Judges the names of the workspace's own files and does not follow symlinks. Lists also those that no"
         " agent may read: the output is for people.",
     ),
     Command(
