@@ -114,6 +114,12 @@ class Page:
         ]
 
     @property
+    def words(self) -> str:
+        """The text as a person reads it, with single spaces."""
+        bare = re.sub(r"<wbr>|</?(?:span|b|code)\b[^>]*>", "", self.text)
+        return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", bare)).split())
+
+    @property
     def form(self) -> str:
         return self.hidden("form")
 

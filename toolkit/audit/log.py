@@ -201,15 +201,18 @@ class RecordFilter:
 
 
 def matching(
-    state: State, wanted: RecordFilter, *, after: int = 0, back: bool = False
+    state: State, wanted: RecordFilter, *, after: int = 0, before: int | None = None, back: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Yield the matching records after number `after`, oldest first, or newest first with `back`.
+    """Yield the matching records after number `after` and before number `before`, oldest first, or newest
+    first with `back`.
 
     Reads only candidates, among the records that exist when it begins.
     """
     last, files = head(state)[0], packed(state.archive)
+    last = last if before is None else min(last, before - 1)
     live = max(after, files[-1].last if files else 0) + 1
-    parts = [_in_database(state, wanted, live, last, back), _in_files(state, wanted, files, after, back)]
+    within = (after, last)
+    parts = [_in_database(state, wanted, live, last, back), _in_files(state, wanted, files, within, back)]
     for body in chain.from_iterable(parts if back else parts[::-1]):
         record = json.loads(body)
         if wanted.fits(state, record):
@@ -231,16 +234,17 @@ def _in_database(state: State, wanted: RecordFilter, first: int, last: int, back
 
 
 def _in_files(
-    state: State, wanted: RecordFilter, files: list[Packed], after: int, back: bool
+    state: State, wanted: RecordFilter, files: list[Packed], within: tuple[int, int], back: bool
 ) -> Iterator[str]:
-    """Yield the texts of archived candidates after number `after`, one segment at a time."""
-    files = [file for file in files if file.last > after]
+    """Yield the texts of archived candidates after one number and up to another, one segment at a time."""
+    after, last = within
+    files = [file for file in files if file.last > after and file.first <= last]
     trees = audit_index.trees_with(state, wanted.path) if files and wanted.path is not None else frozenset()
     for file in reversed(files) if back else files:
         summary = file.summary()
         if summary is not None and not wanted.may_be_in(summary, trees):
             continue
-        found = [body for seq, body in file.records() if seq > after]
+        found = [body for seq, body in file.records() if after < seq <= last]
         yield from reversed(found) if back else found
 
 

@@ -15,7 +15,14 @@ from starlette.types import Receive, Scope, Send
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.http.middleware import Limits
 from ringfence.toolkit.http.responses import STATUS
-from ringfence.toolkit.review import answer_routes, inbox_routes, rule_routes, session_routes
+from ringfence.toolkit.review import (
+    answer_routes,
+    inbox_routes,
+    matrix_routes,
+    policy_routes,
+    rule_routes,
+    session_routes,
+)
 from ringfence.toolkit.review import approval_routes as approving
 from ringfence.toolkit.review import audit_routes as records
 from ringfence.toolkit.review import sse as live
@@ -24,7 +31,7 @@ from ringfence.toolkit.review.accounts import LOOK, SIGNED_IN
 from ringfence.toolkit.review.context import HERE, PageContext, fields_in, form, is_local
 from ringfence.toolkit.review.middleware import Middleware, Proxy, base_of, cookie_in, cookie_name
 
-_STATIC = {"style.css": "text/css", "page.js": "text/javascript"}
+_STATIC = {"style.css": "text/css", "records.css": "text/css", "page.js": "text/javascript"}
 
 
 def build(desk: PageContext, limits: Limits, proxy: Proxy | None = None) -> Middleware:
@@ -60,6 +67,8 @@ def build(desk: PageContext, limits: Limits, proxy: Proxy | None = None) -> Midd
             *rule_routes.routes(desk),
             *session_routes.routes(desk),
             *records.routes(desk),
+            *policy_routes.routes(desk),
+            *matrix_routes.routes(desk),
             *trash.routes(desk),
             *live.routes(desk),
             *_ways(desk),

@@ -90,6 +90,7 @@ class PageContext:
             "cmd": shown_text.command,
             "since": shown_text.since,
             "clock": shown_text.clock,
+            "second": shown_text.second,
             "day": shown_text.day,
             "full": shown_text.full,
             "at": shown_text.at,

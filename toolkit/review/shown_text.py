@@ -84,6 +84,12 @@ def clock(moment: float | None) -> str:
     return f"{day(moment)}, {found:%H:%M}"
 
 
+def second(moment: float | None) -> str:
+    """Return a time of day as `15:45:19`, for where the date is written beside it."""
+    found = _local(moment)
+    return "unknown" if found is None else f"{found:%H:%M:%S}"
+
+
 def day(moment: float | None) -> str:
     """Return a date as `28 Nov 2026`; the year is left out if it is this one."""
     found = _local(moment)
