@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 _FOLDER = Path(__file__).with_name("pages")
+_LOOK = Path(__file__).parent / "review" / "static" / "style.css"  # of the review pages, which look the same
 
 
 def page(name: str, title: str, data: Any) -> str:
@@ -20,6 +21,7 @@ def page(name: str, title: str, data: Any) -> str:
     style, program, body = (
         (_FOLDER / f"{name}.{kind}").read_text(encoding="utf-8") for kind in ("css", "js", "html")
     )
+    style = f"{_LOOK.read_text(encoding='utf-8')}\n{style}"
     policy = (
         f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(program)}; base-uri 'none';"
         " form-action 'none'"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ringfence.policy import Policy
+from ringfence.toolkit.authoring import matrix_tree
+from ringfence.toolkit.authoring.matrix import matrix
+from ringfence.toolkit.workspace.workspace import Workspace
 from tests.cli.conftest import Ringfence, ringfence, workspace
 
 __all__ = ["ringfence", "workspace"]
@@ -74,52 +78,123 @@ def opened(ringfence: Ringfence, tab: Any, folder: Path) -> None:
     tab.goto(page.as_uri())
 
 
-def test_the_page_shows_filters_and_says_which_rule(ringfence: Ringfence, tree: Path, tab: Any) -> None:
+def rows_of(tab: Any) -> list[str]:
+    return [str(text) for text in tab.locator("#rows th .path").all_inner_texts()]
+
+
+def open_folder(tab: Any, *names: str) -> None:
+    for name in names:
+        tab.click(f'#rows button[data-path="{name}"]')
+
+
+def test_the_page_is_the_tree_that_the_review_pages_show(ringfence: Ringfence, tree: Path, tab: Any) -> None:
+    """The browser adds up the verdicts itself; here the same is asked of Python."""
     opened(ringfence, tab, tree)
-    every = sum(1 for _ in tree.rglob("*"))
-    assert tab.inner_text("#count") == f"{every} of {every} paths"
+    open_folder(tab, "docs", "src", "src/deep", "src/deep/er", "tmp")
+    policy = Policy.loads(POLICY, file="ringfence.yaml")
+    with closing(Workspace(str(tree))) as workspace:
+        workspace.protect(str(tree / "ringfence.yaml"))
+        judged = matrix(workspace, policy, ".", ["coder", "default"], ("read", "write", "delete"))
+    shown = matrix_tree.tree(judged)
+    assert set(rows_of(tab)) == {
+        Path(path).name.replace("\u202e", "U+202E") + ("/" if node.directory else "")
+        for path, node in shown.nodes.items()
+        if path != "."
+    } | {"work space/"}
+    for path in ("docs", "src", "src/app.py", "docs/prod.key"):
+        label = Path(path).name + ("/" if shown.nodes[path].directory else "")
+        row = tab.locator("#rows tr").filter(has=tab.get_by_text(label, exact=True))
+        cells = shown.cells(path)
+        assert row.locator(".cell").all_inner_texts() == [str(cell.effect) for cell in cells]
+        assert [("same" in str(one.get_attribute("class"))) for one in row.locator(".cell").all()] == [
+            cell.same for cell in cells
+        ]
+        notes = [
+            [f"{note.count} {note.effect}" for note in cell.notes if note.count is not None]
+            for cell in cells
+            if cell.notes
+        ]
+        assert [text.split("\n") for text in row.locator(".mixed").all_inner_texts()] == notes
+
+
+def test_the_page_finds_filters_and_says_which_rule(ringfence: Ringfence, tree: Path, tab: Any) -> None:
+    opened(ringfence, tab, tree)
     tab.fill("#search", "prod docs")
-    assert tab.inner_text("#count") == f"1 of {every} paths"
-    cell = tab.locator(".cell.deny").first
-    assert cell.inner_text() == "deny ringfence.yaml:3"
-    cell.click()
-    detail = tab.inner_text("#detail")
-    assert detail.splitlines()[0] == "read docs/prod.key for agent default: deny"
-    assert "(ringfence.yaml:3): keys <b>stay</b> here" in detail
+    assert tab.inner_text("#count") == "1 path has these words"
+    assert rows_of(tab) == ["docs/prod.key"]
+    tab.locator(".cell.deny").first.click()
+    assert tab.inner_text("#asked") == "Why: coder, read, docs/prod.key"
+    assert "(ringfence.yaml:3): keys <b>stay</b> here" in tab.inner_text("#reasons")
     tab.fill("#search", "")
-    tab.select_option("#effect", "deny")
-    tab.select_option("#agent", "coder")
-    shown = tab.locator(".row .path").all_inner_texts()
-    assert shown == ["docs/prod.key", "ringfence.yaml"]
+    tab.click("text=may write without asking")
+    assert rows_of(tab) == ["work space/", "docs/", "src/"]
+    tab.click("text=only where agents differ")
+    assert rows_of(tab) == ["work space/", "src/"]
+    assert tab.inner_text("#count") == "2 files of 7 fit; counts are of these"
+    tab.click("text=may delete")
+    assert rows_of(tab) == ["work space/"]
 
 
 def test_names_are_text_on_the_page(ringfence: Ringfence, tree: Path, tab: Any) -> None:
     opened(ringfence, tab, tree)
     tab.fill("#search", "onerror")
-    assert tab.locator(".row .path").inner_text() == f"docs/{EVIL}".replace("\u202e", "\\u{202e}")
+    assert rows_of(tab) == [f"docs/{EVIL}".replace("\u202e", "U+202E")]
+    assert tab.inner_text("#rows .esc") == "U+202E"
     assert tab.locator("img").count() == 0
     assert tab.title() == "Ringfence: work space"
 
 
-def test_the_page_by_keyboard_and_in_the_dark(ringfence: Ringfence, tree: Path, tab: Any) -> None:
+def test_the_page_by_keyboard(ringfence: Ringfence, tree: Path, tab: Any) -> None:
     opened(ringfence, tab, tree)
     tab.keyboard.press("/")
     tab.keyboard.type("app")
     assert tab.input_value("#search") == "app"
-    tab.focus("#grid")
-    for key in ("ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight", "Enter"):
-        tab.keyboard.press(key)
-    assert "write src/app.py for agent coder: allow" in tab.inner_text("#detail")
-    assert tab.get_attribute("#grid", "aria-activedescendant") == "c0-4"
-    colour = "getComputedStyle(document.body).backgroundColor"
-    light = tab.evaluate(colour)
-    tab.click("#theme")
-    assert tab.evaluate(colour) != light
-    tab.click("#theme")
-    assert tab.evaluate(colour) == light
+    tab.fill("#search", "")
+    tab.focus('button[data-path="src"]')
+    tab.keyboard.press("Enter")
+    assert "app.py" in rows_of(tab)
+    assert tab.evaluate("document.activeElement.dataset.path") == "src", "the focus stays where it was"
+    tab.keyboard.press("Tab")
+    tab.keyboard.press("Tab")
+    tab.keyboard.press("Enter")
+    assert tab.inner_text("#asked") == "Why: coder, write, src/"
 
 
-def test_a_page_of_ten_thousand_files_draws_what_is_in_sight(tmp_path: Path, tab: Any) -> None:
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_page_is_accessible_and_fits(
+    ringfence: Ringfence, tree: Path, tab: Any, scheme: str, width: int
+) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python"
+    )
+    tab.emulate_media(color_scheme=scheme)
+    tab.set_viewport_size({"width": width, "height": 800})
+    opened(ringfence, tab, tree)
+    open_folder(tab, "docs", "src")
+    tab.locator("#rows tr").nth(1).locator(".cell").nth(1).click()
+    assert [one["id"] for one in axe.Axe().run(tab).response["violations"]] == []
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    shown = [group for group in (1, 2) if tab.locator(f"#head th.g{group}").first.is_visible()]
+    assert shown == ([1] if width == 400 else [1, 2])
+    if width == 400:
+        tab.check("#a2")
+        tab.locator("#rows .g2 .cell").first.click()
+        assert tab.inner_text("#asked").startswith("Why: everybody else, ")
+        assert tab.is_checked("#a2"), "the chosen agent stays"
+
+
+def test_own_files_come_first_and_others_on_demand(ringfence: Ringfence, tree: Path) -> None:
+    (tree / ".gitignore").write_text("tmp/\n")
+    (tree / ".git").mkdir()
+    (tree / ".git" / "HEAD").touch()
+    own = {row["path"] for row in ringfence("matrix", "--json").json["rows"]}
+    assert not [path for path in own if path.startswith((".git/", "tmp"))]
+    every = {row["path"] for row in ringfence("matrix", "--include-ignored", "--json").json["rows"]}
+    assert every - own == {".git", ".git/HEAD", "tmp", "tmp/y"}
+
+
+def test_a_page_of_ten_thousand_files_draws_what_is_opened(tmp_path: Path, tab: Any) -> None:
     from ringfence.toolkit.html_page import page
 
     cells = [
@@ -134,14 +209,15 @@ def test_a_page_of_ten_thousand_files_draws_what_is_in_sight(tmp_path: Path, tab
     text = page("matrix", "big", {"root": "big", "columns": columns, "cells": cells, "rows": rows})
     (tmp_path / "big.html").write_text(text, encoding="utf-8")
     tab.goto((tmp_path / "big.html").as_uri())
-    assert tab.inner_text("#count") == "10000 of 10000 paths"
-    assert tab.locator(".row").count() < 100
-    tab.focus("#grid")
-    tab.keyboard.press("End")
-    assert "src/09999/file.py" in tab.inner_text("#detail")
-    assert tab.locator(".row").count() < 100
-    tab.select_option("#effect", "deny")
-    assert tab.locator(".row .path").all_inner_texts() == ["src/09876/file.py"]
+    assert "10,000 files" in tab.inner_text("#facts")
+    assert rows_of(tab) == ["big/", "src/"]
+    open_folder(tab, "src")
+    assert tab.locator("#rows tr").count() == 303
+    tab.click("text=Show more: 9,700 are left")
+    assert tab.locator("#rows tr").count() == 603
+    tab.click('button.chip:text-is("denied")')
+    open_folder(tab, "src/09876")
+    assert rows_of(tab) == ["big/", "src/", "09876/", "file.py"]
 
 
 def test_the_data_cannot_end_its_element() -> None:

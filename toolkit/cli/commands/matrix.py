@@ -63,7 +63,8 @@ def _mention_left_out(found: Matrix, screen: Screen) -> None:
 
 
 def _put(found: Matrix, root: str, arguments: argparse.Namespace, screen: Screen) -> None:
-    data = {"root": PurePath(root).name or root, **found.to_json()}
+    every = {"every": True} if arguments.include_ignored else {}
+    data = {"root": PurePath(root).name or root, **every, **found.to_json()}
     if arguments.html:
         from ringfence.toolkit.html_page import page
 
