@@ -74,6 +74,10 @@ class Search:
             for name, value in self.given.items()
         ]
 
+    def rows(self, records: list[dict[str, Any]], request: Callable[[str], Request | None]) -> list[CallRow]:
+        """Return the calls of records that fit: only the row says that a refused call destroys nothing."""
+        return [row for row in rows(records, request) if row.destroys or "destroys" not in self.given]
+
     def keeps(self, record: Record) -> bool:
         """Whether a record fits the filters that are no condition of the index."""
         return all(fits(record) for name, fits in _FLAGS.items() if name in self.given)
@@ -149,7 +153,7 @@ def find(session: Session, search: Search, before: int | None) -> Found:
         return known[approval]
 
     newest, rest = _read(session, search, None)
-    counted = rows(newest, request)
+    counted = search.rows(newest, request)
     shown, after = (counted, rest) if before is None else _rows(session, search, before, request)
     if len(shown) > SHOWN:
         # The next page begins with the first call that is not on this one.
@@ -162,7 +166,7 @@ def _rows(
     session: Session, search: Search, before: int, request: Callable[[str], Request | None]
 ) -> tuple[list[CallRow], int | None]:
     records, after = _read(session, search, before)
-    return rows(records, request), after
+    return search.rows(records, request), after
 
 
 def _read(session: Session, search: Search, before: int | None) -> tuple[list[dict[str, Any]], int | None]:
@@ -197,7 +201,14 @@ def _offered(search: Search, found: list[CallRow]) -> list[Chip]:
     offer("changes only", "changes", "1", sum(changes(row.record) for row in found))
     for name, count in Counter(row.by for row in found if row.by).most_common(_OFFERED):
         offer("approved by", "by", name, count, name)
-    for name, count in Counter(str(row.record.get("agent") or "") for row in found).most_common(_OFFERED):
-        if name:
-            offer("agent", "agent", name, count, name)
+    agents = Counter(name for row in found for name in _with_parents(str(row.record.get("agent") or "")))
+    for name, count in agents.most_common(_OFFERED):
+        offer("agent", "agent", name, count, name)
     return chips
+
+
+def _with_parents(agent: str) -> Iterator[str]:
+    """Yield an agent and those above it, whose filter it fits too."""
+    while agent:
+        yield agent
+        agent = agent.rpartition("/")[0]

@@ -6,11 +6,13 @@ Reads the history and a bounded number of audit records.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.records import DONE
 from ringfence.toolkit.plan.changes import DIRECTORY
 from ringfence.toolkit.review.call_rows import CallRow
@@ -90,11 +92,20 @@ def calls(session: Session, wanted: Iterable[tuple[str, str]]) -> dict[str, Call
     for name, missing in by_session.items():
         for record in _records(session, name):
             if record.get("event") == "call" and record.get("call") in missing:
-                found[str(record["call"])] = CallRow(record, records=[record])
+                found[str(record["call"])] = _row(session, record)
                 missing.discard(str(record["call"]))
                 if not missing:
                     break
     return found
+
+
+def _row(session: Session, record: Mapping[str, Any]) -> CallRow:
+    approval = record.get("approval")
+    row = CallRow(record, covered=bool(record.get("granted_for")), records=[record])
+    if isinstance(approval, str):
+        with suppress(CallError):  # no longer kept
+            row.asked = session.approvals.get(approval)
+    return row
 
 
 def _records(session: Session, name: str) -> Iterator[Mapping[str, Any]]:

@@ -81,7 +81,7 @@ def _without(desk: PageContext, rule: str) -> dict[str, object]:
     found = answering.find(policy, rule)
     return {
         "rule": found,
-        "request": policy_view.request_for(desk.session, rule),
+        "answered": policy_view.request_for(desk.session, rule),
         "file": file.name,
         "text": diff(file.name, file.data, data),
     }

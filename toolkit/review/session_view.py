@@ -22,6 +22,7 @@ SESSIONS = 100
 COMMANDS = 200  # commands on one page, the last ones
 FILES = 100  # changed files on one page
 COMPARED = 2_000  # changed files that are compared with what others did since
+PERSON = "person:"  # what a person's own acts have in place of an agent
 ACTIVE = 300.0  # seconds after its last call in which a session counts as active
 
 
@@ -49,7 +50,7 @@ class SessionRow:
 
     def widen(self, agent: str | None, first: float, last: float) -> None:
         """Add calls or changes of an agent."""
-        if agent:
+        if agent and not agent.startswith(PERSON):
             self.agents.add(agent)
         self.first, self.last = min(self.first, first), max(self.last, last)
 
@@ -166,7 +167,7 @@ def view(session: Session, name: str, start: int) -> SessionView:
     page = found[start : start + FILES]
     files = _files(session, name, page)
     calls, agents, first, last = _calls(session, name)
-    changed_by = Counter(agent for one in found for agent in one.agents)
+    changed_by = Counter(agent for one in found for agent in one.agents if not agent.startswith(PERSON))
     commands = command_lookup.that_changed(session.state, name, most=COMMANDS) if not start else []
     return SessionView(
         name,
@@ -224,7 +225,7 @@ def _calls(session: Session, name: str) -> tuple[Counter[str], Counter[str], flo
         if kind.event == "call":
             numbers["calls"] += some.records
             numbers["denied"] += some.records if kind.effect == "deny" else 0
-            if kind.agent:
+            if kind.agent and not kind.agent.startswith(PERSON):
                 agents[kind.agent] += some.records
         elif kind.event == "approval" and kind.outcome in ("asked", "refused"):
             numbers[kind.outcome] += some.records
