@@ -43,6 +43,25 @@ def when(t: float | None) -> str:
         return "unknown"
 
 
+def zoned(t: float | None) -> str:
+    """Return a time in this host's zone, with the zone, as `2026-01-15 14:23:45 UTC+01:00`."""
+    try:
+        found = "unknown" if t is None else datetime.fromtimestamp(floor(t)).astimezone().isoformat(" ")
+    except (ValueError, OverflowError, OSError):
+        return "unknown"
+    return f"{found[:19]} UTC{found[19:]}" if t is not None else found
+
+
+def age(seconds: float) -> str:
+    """Return a span that has passed, in its largest unit: `42 s`, `12 min`, `3 h`, `2 days`."""
+    whole = max(int(seconds), 0)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min"
+    return f"{whole // 3600} h" if whole < 86_400 else plural(whole // 86_400, "day")
+
+
 def rfc3339(t: float | None) -> str | None:
     """Return a time for programs: RFC 3339 in UTC with milliseconds; None if it cannot be written."""
     if t is None:

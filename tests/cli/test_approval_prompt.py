@@ -137,10 +137,10 @@ def test_a_long_path_is_never_cut_and_a_long_description_never_pushes_it_away() 
 def test_a_directory_is_one_path_and_its_content_is_the_preview() -> None:
     paths = ("old", *(f"old/{n}" for n in range(1000)), "older", "new")
     _, shown = ask("n\n", paths=paths)
-    assert [line for line in shown.splitlines() if line.startswith("  path:")] == [
-        "  path: old",
-        "  path: older",
-        "  path: new",
+    assert [line for line in shown.splitlines() if line.startswith("  ? path:")] == [
+        "  ? path: old (asks)",
+        "  ? path: older (asks)",
+        "  ? path: new (asks)",
     ]
 
 

@@ -115,7 +115,10 @@ def test_many_changes_do_not_fill_the_screen() -> None:
     row = CASES[1]["needs"][0]
     many = request(CASES[1], needs=tuple({**row, "path": f"f{n}"} for n in range(1000)), asking=("f0",))
     lines = [line for line, _ in in_lines(many)]
-    assert lines == [*(f"  write: f{n}" for n in range(20)), "  write: 980 more, in the diff"]
+    assert lines == [
+        *(f"  ? write: f{n} (asks)" for n in range(20)),
+        "  ? write: 980 more, in the diff (asks)",
+    ]
 
 
 def test_another_call_has_no_notice() -> None:

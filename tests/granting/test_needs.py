@@ -34,15 +34,19 @@ CASES = [
     (
         "move_file",
         {"source": "old", "destination": "docs/new/old"},
-        ["  delete: old", "  write: docs/new/old (allowed)", "  made on the way: docs/new"],
+        ["  ? delete: old (asks)", "  ✓ write: docs/new/old (allowed)", "  made on the way: docs/new"],
     ),
-    ("delete", {"path": "old"}, ["  delete: old"]),
-    ("copy_file", {"source": "docs/x.md", "destination": "y"}, ["  write: y", "  read: docs/x.md (allowed)"]),
-    ("edit_file", {"path": "src/a.py", "old_str": "one", "new_str": "two"}, ["  write: src/a.py"]),
+    ("delete", {"path": "old"}, ["  ? delete: old (asks)"]),
+    (
+        "copy_file",
+        {"source": "docs/x.md", "destination": "y"},
+        ["  ? write: y (asks)", "  ✓ read: docs/x.md (allowed)"],
+    ),
+    ("edit_file", {"path": "src/a.py", "old_str": "one", "new_str": "two"}, ["  ? write: src/a.py (asks)"]),
     (
         "create_file",
         {"path": "pkg/new/mod.py", "content": ""},
-        ["  write: pkg/new/mod.py", "  made on the way: pkg, pkg/new"],
+        ["  ? write: pkg/new/mod.py (asks)", "  made on the way: pkg, pkg/new"],
     ),
 ]
 
@@ -53,12 +57,12 @@ def test_each_path_has_the_action_that_the_plan_needs_there(
 ) -> None:
     request = ask(session, tool, **arguments)
     assert [line for line, _ in in_lines(request)] == wanted
-    assert [line for line, _ in heading(request)][2 : 2 + len(wanted)] == wanted
+    assert [line for line, _ in heading(request)][3 : 3 + len(wanted)] == wanted
 
 
 def test_a_request_from_before_shows_its_paths(session: Session) -> None:
     request = replace(ask(session, "delete", path="old"), needs=())
-    assert [line for line, _ in in_lines(request)] == ["  delete: old"]
+    assert [line for line, _ in in_lines(request)] == ["  ? delete: old (asks)"]
     assert {need["action"] for need in shown_needs(request)} == {"delete"}
 
 

@@ -72,8 +72,8 @@ def test_without_kinds_in_the_policy_a_wider_grant_is_for_every_write(session: S
 @pytest.mark.parametrize("session", [ONE_RULE], indirect=True)
 def test_a_person_is_shown_the_kind_and_the_agent_is_not(session: Session) -> None:
     request, other = asked(session, "new"), asked(session, "a")
-    assert in_lines(request) == [("  write.create: new", "bold")]
-    assert in_lines(other) == [("  write.replace: a", "bold")]
+    assert in_lines(request) == [("  ? write.create: new (asks)", "bold")]
+    assert in_lines(other) == [("  ? write.replace: a (asks)", "bold")]
     assert in_words(request, "session").endswith("with create_file (write.create)")
     assert "write.create" not in in_words(request, "session", for_agent=True)
     assert "kind" not in str(create(session, "new").to_json())
@@ -84,7 +84,7 @@ def test_a_person_is_shown_the_kind_and_the_agent_is_not(session: Session) -> No
 @pytest.mark.parametrize("session", [NO_KINDS], indirect=True)
 def test_without_kinds_in_the_policy_a_person_is_shown_none(session: Session) -> None:
     request = asked(session, "new")
-    assert in_lines(request) == [("  write: new", "bold")]
+    assert in_lines(request) == [("  ? write: new (asks)", "bold")]
     assert in_words(request, "session").endswith("with create_file")
 
 

@@ -25,12 +25,12 @@ class Request:
 
     `arguments` are as the agent sent them; `same_as` is the digest that a permitted call must have, too (see
     `call_digest`). `needs` are the plan's own, each with `action`, `path`, `directory`, `on_the_way` (a
-    directory made on the way, which cannot ask), `asks` and, if the policy tells the kinds of writing apart,
-    `kind`. `asking` are the paths that a rule asks about (empty: all), `asks` the rules that ask ({} where no
-    rule decides). `changes`: the plan would change something, so its digest identifies the call. `by` is who
-    answered, at the time `decided`. `shown` is the part that the agent may see (see
-    `toolkit.session.agent_view`). `settled_by` is the id of the rule or of the request whose answer settled
-    this one.
+    directory made on the way, which cannot ask), `asks`, `loses` ("deleted" or "replaced") where content is
+    lost and, if the policy tells the kinds of writing apart, `kind`. `asking` are the paths that a rule asks
+    about (empty: all), `asks` the rules that ask ({} where no rule decides). `changes`: the plan would change
+    something, so its digest identifies the call. `by` is who answered, at the time `decided`. `shown` is the
+    part that the agent may see (see `toolkit.session.agent_view`). `settled_by` is the id of the rule or of
+    the request whose answer settled this one.
     """
 
     id: str

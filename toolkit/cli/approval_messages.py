@@ -68,7 +68,9 @@ _NEED = _object(
         "directory": {"type": "boolean"},
         "on_the_way": {"type": "boolean", "description": "Whether it is a directory that is made for it."},
         "asks": {"type": "boolean", "description": "Whether a person is asked because of it."},
-    }
+        "loses": {"enum": ["deleted", "replaced"], "description": "How content is lost there, if it is."},
+    },
+    "loses",
 )
 _SCOPE = _object(
     {

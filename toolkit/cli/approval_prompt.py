@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from ringfence.toolkit.cli.output import Screen
-from ringfence.toolkit.text import because, escape, plural, quoted
+from ringfence.toolkit.text import because, escape, plural
 
 if TYPE_CHECKING:
     from ringfence.toolkit.approvals.requests import Answer, Request
@@ -143,12 +143,15 @@ class AtTerminal:
         offer = self.by_rule
         try:
             with Terminal.open(CONTROLLING_TERMINAL) as terminal:
-                return answer(
+                given = answer(
                     request,
                     terminal,
                     lambda wanted: effects(self.session, request, wanted),
                     None if offer is None else lambda: offer(request, terminal),
                 )
+                if given is not None:
+                    confirm_answer(request, given, terminal.screen)
+                return given
         except InBackground:
             return None
         except OSError:
@@ -193,6 +196,23 @@ def answer(
             return Answer(granted=True, by=whoami())
         else:
             return Answer(granted=False, reason="" if chosen == "n" else "no answer was given", by=whoami())
+
+
+def confirm_answer(request: Request, given: Answer, screen: Screen) -> None:
+    """Print what was answered to a call that goes on at once, and how to reverse it."""
+    from dataclasses import replace
+
+    from ringfence.toolkit.approvals.requests import GRANTED, ONCE, REFUSED
+    from ringfence.toolkit.granting.confirmations import confirmation
+
+    state = GRANTED if given.granted else REFUSED
+    answered = replace(request, state=state, scope=given.scope, pattern=given.pattern, until=given.until)
+    done = confirmation(replace(answered, reason=given.reason))
+    screen.line(done.what, "green" if given.granted else "yellow")
+    if given.granted and given.scope == ONCE:
+        screen.line("  to take back what it changes: ringfence undo ID; ringfence log has the id", "dim")
+    else:
+        screen.line(f"  {done.reversal}: {done.command}", "dim")
 
 
 def _choices(
@@ -272,17 +292,17 @@ def whoami() -> str:
         return str(os.getuid())
 
 
-def heading(request: Request) -> list[tuple[str, str]]:
-    """What stands above the preview, as (text, style): the tool, what it does and needs come first."""
+def heading(request: Request, now: float | None = None) -> list[tuple[str, str]]:
+    """What stands above the preview, as (text, style): losses, then the tool, what it does and needs."""
+    from ringfence.toolkit.granting.asker import waiting_lines
     from ringfence.toolkit.granting.command_requests import notice
+    from ringfence.toolkit.granting.losses import loss_line
     from ringfence.toolkit.granting.needs import in_lines
 
-    lines = [("", ""), (f"{escape(request.tool)}: {escape(request.title or 'no title')}", "bold yellow")]
+    lines = [("", ""), loss_line(request)]
+    lines.append((f"{escape(request.tool)}: {escape(request.title or 'no title')}", "bold yellow"))
     if about := notice(request):
         lines.append((f"  {about}", "bold"))
     lines += in_lines(request)
     lines.append((f"  asks because of: {escape(because(request.decision))}", ""))
-    lines.append((f"  agent: {escape(request.agent)}   session: {escape(request.session)}", "dim"))
-    if request.description:
-        lines.append((f"  agent says: {quoted(request.description)}", ""))
-    return lines
+    return lines + waiting_lines(request, time.time() if now is None else now)

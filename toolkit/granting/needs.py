@@ -1,4 +1,4 @@
-"""Needs of a request for the person who decides: each action on each path, and which of them ask.
+"""Needs of a request for the person who decides: each action on each path, with its verdict.
 
 Pure. A move reads and deletes its source and writes its destination; each action is listed at its own end
 only.
@@ -12,6 +12,7 @@ from ringfence.toolkit.approvals.requests import Request
 from ringfence.toolkit.grant_patterns import outermost
 from ringfence.toolkit.text import escape
 
+_ASKS, _ALLOWED = ("?", "asks", "bold"), ("✓", "allowed", "dim")  # a sign, a word and a style
 _MOST = 20  # lines for one action of a command, which may change very many paths
 
 
@@ -37,14 +38,14 @@ def in_lines(request: Request) -> list[tuple[str, str]]:
                 for need in needs
                 if not need["on_the_way"] and (name_of(need), need["asks"]) == (action, asks)
             ]
-            allowed = " (allowed)" if some_ask and not asks else ""
-            style = "dim" if allowed else "bold"
+            sign, verdict, style = _ALLOWED if some_ask and not asks else _ASKS
             # Of commands each is named: one that begins like another is not inside it.
             named = list(dict.fromkeys(group)) if action == "run" else outermost(group)
             most = _MOST if request.of_command else len(named)
-            lines += [(f"  {action}: {escape(path)}{allowed}", style) for path in named[:most]]
+            lines += [(f"  {sign} {action}: {escape(path)} ({verdict})", style) for path in named[:most]]
             if named[most:]:
-                lines.append((f"  {action}: {len(named) - most:,} more, in the diff{allowed}", style))
+                more = f"{len(named) - most:,} more, in the diff"
+                lines.append((f"  {sign} {action}: {more} ({verdict})", style))
     for need in needs:
         found = [f"  found in {escape(need['path'])}: {escape(each)}" for each in need.get("content", ())]
         lines += [(text, "bold") for text in found[:_MOST]]

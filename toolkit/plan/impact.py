@@ -5,7 +5,7 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -91,6 +91,22 @@ def new_paths(change: Change) -> list[str]:
             return top + [change.destination + entry.path[cut:] for entry in change.entries]
         case Delete() | SetMode():
             return []
+
+
+def losses(changes: tuple[Change, ...]) -> Callable[[str, str, str], str]:
+    """Return a function from a path, its action and its kind of writing to what is lost there.
+
+    That is "deleted", "replaced" (all of a file's content), or "" where nothing is: what moves is not lost.
+    """
+    moved = {entry.path for change in changes if isinstance(change, Move) for entry in _entries(change)}
+    deletes = any(isinstance(change, Delete) for change in changes)
+
+    def lost(path: str, action: str, kind: str) -> str:
+        if action == "delete":
+            return "deleted" if deletes and path not in moved else ""
+        return "replaced" if kind == "replace" else ""
+
+    return lost
 
 
 class Step(NamedTuple):

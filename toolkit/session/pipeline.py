@@ -21,7 +21,7 @@ from ringfence.toolkit.history.records import GONE, Operation
 from ringfence.toolkit.plan import checks as plan_checks
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Change, MakeDirectory, Move, Plan, Write
 from ringfence.toolkit.plan.command_run import CommandRun
-from ringfence.toolkit.plan.impact import new_paths, steps, touched, usage
+from ringfence.toolkit.plan.impact import losses, new_paths, steps, touched, usage
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.session import agent_view, reading
 from ringfence.toolkit.session import resolve as resolving
@@ -343,7 +343,7 @@ def _needs_as_fields(attempt: Attempt, plan: Plan, asks: tuple[Need, ...]) -> tu
     needs = dict.fromkeys([*(_needs(attempt, plan) or attempt.needs), *reads, *asks])
     asking_now = frozenset(asks)
     because = _content_needs(attempt)
-    told = attempt.policy.has_kinds
+    told, lost = attempt.policy.has_kinds, losses(plan.changes)
     return tuple(
         {
             "action": need.action,
@@ -352,6 +352,7 @@ def _needs_as_fields(attempt: Attempt, plan: Plan, asks: tuple[Need, ...]) -> tu
             "on_the_way": need.incidental,
             "asks": need in asking_now,
             **({"kind": need.kind} if told and need.kind else {}),
+            **({"loses": how} if (how := lost(need.path, need.action, need.kind)) else {}),
             **({"content": because[need]} if need in because else {}),
         }
         for need in needs

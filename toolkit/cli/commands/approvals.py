@@ -22,14 +22,16 @@ from ringfence.toolkit.approvals.requests import (
 )
 from ringfence.toolkit.cli.approval_prompt import confirm, heading, whoami
 from ringfence.toolkit.cli.column_layout import Column
-from ringfence.toolkit.cli.context import open_record, open_to_answer, policy_of, root_of
+from ringfence.toolkit.cli.context import open_record, open_to_answer, options_of, policy_of, root_of
 from ringfence.toolkit.cli.log_rows import short_time
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.record_table import print_table
 from ringfence.toolkit.cli.runner import DONE, UsageError
 from ringfence.toolkit.durations import ahead
-from ringfence.toolkit.granting.command_requests import afterwards
+from ringfence.toolkit.granting.asker import told_lines
+from ringfence.toolkit.granting.confirmations import confirmation
 from ringfence.toolkit.granting.effects import effects, reach_of
+from ringfence.toolkit.granting.losses import LOSS, RANKS, loss
 from ringfence.toolkit.granting.scopes import PATHS_LAST, Scope, granted_in_words, scopes
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.text import escape, plural, when
@@ -46,11 +48,13 @@ _COLUMNS = (
 
 
 def list_requests(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Print the requests: those that one answer could settle together, and otherwise oldest first."""
+    """Print the requests: those that lose most first (as JSON the oldest), together what one settles."""
     from ringfence.toolkit.rule_offers.settling import together
 
     with open_record(arguments) as session:
         groups = together(session.approvals.listing(every=arguments.all))
+    if not screen.as_json:
+        groups.sort(key=lambda group: min(map(_rank, group)))  # stable: the oldest of them first
     requests = [request for group in groups for request in group]
     if screen.as_json:
         numbered = [(number, one) for number, group in enumerate(groups) for one in group]
@@ -77,13 +81,18 @@ def list_requests(arguments: argparse.Namespace, screen: Screen) -> int:
     return DONE
 
 
+def _rank(request: Request) -> int:
+    return loss(request).rank if request.state == PENDING else len(RANKS)
+
+
 def _row(request: Request, policy: Policy) -> tuple[str, ...]:
     from ringfence.toolkit.rule_offers.offers import answers
 
     state = _state(request)
     if request.state == PENDING and answers(policy, request):
         state += "; the policy allows it now"
-    return request.id, when(request.asked), request.agent, request.session, request.title, state
+    sign = f"{LOSS} " if loss(request).any else ""
+    return request.id, when(request.asked), request.agent, request.session, sign + request.title, state
 
 
 def show(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -97,7 +106,8 @@ def show(arguments: argparse.Namespace, screen: Screen) -> int:
             rules = {"rules": answer_rules.offers_json(session, request, arguments)} if waits else {}
             screen.json({**request.to_json(), **rules})
             return DONE
-        for text, style in heading(request)[1:]:
+        now = time.time()
+        for text, style in [*heading(request, now)[1:], *told_lines(request, now)]:
             screen.line(text, style)
         by = f" by {escape(request.by)}" if request.by else ""
         screen.line(f"  state: {_state(request)}{by}", "dim")
@@ -152,13 +162,14 @@ def grant(arguments: argparse.Namespace, screen: Screen) -> int:
     if screen.as_json:
         screen.json({**request.to_json(), "settled": others} if arguments.with_others else request.to_json())
         return DONE
-    screen.line(f"granted for {granted_in_words(request)}", "green")
-    screen.line(f"  {escape(request.title)}")
+    done = confirmation(request)
+    screen.line(done.what, "green")
     for line in told[1:]:
         screen.line(f"  {line}")
     if others:
         screen.line(f"  settled with it: {', '.join(others)}")
-    screen.line(afterwards(request))
+    screen.line(f"  {done.next}")
+    screen.line(f"  {done.reversal}: {done.command}{options_of(arguments)}", "dim")
     return DONE
 
 
@@ -194,7 +205,7 @@ def refuse(arguments: argparse.Namespace, screen: Screen) -> int:
     with open_to_answer(arguments) as session:
         answer = Answer(False, reason=arguments.reason, by=whoami())
         request = session.approvals.answer(arguments.id, answer)
-    return _told(request, "red", screen)
+    return _told(request, arguments, screen)
 
 
 def reopen(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -204,14 +215,14 @@ def reopen(arguments: argparse.Namespace, screen: Screen) -> int:
         covering = session.approvals.covering(request)
     if covering is not None:
         screen.note(f"the grant '{covering.id}' permits it: {granted_in_words(covering)}", "yellow")
-    return _told(request, "yellow", screen)
+    return _told(request, arguments, screen)
 
 
 def revoke(arguments: argparse.Namespace, screen: Screen) -> int:
     """Revoke a grant."""
     with open_to_answer(arguments) as session:
         request = session.approvals.revoke(arguments.id, by=whoami(), reason=arguments.reason)
-    return _told(request, "red", screen)
+    return _told(request, arguments, screen)
 
 
 def end(text: str, now: float) -> float:
@@ -222,11 +233,12 @@ def end(text: str, now: float) -> float:
     return found
 
 
-def _told(request: Request, style: str, screen: Screen) -> int:
+def _told(request: Request, arguments: argparse.Namespace, screen: Screen) -> int:
     if screen.as_json:
         screen.json(request.to_json())
     else:
-        screen.line(f"{_state(request)}: {escape(request.title)}", style)
+        for text, style in confirmation(request).lines(options_of(arguments)):
+            screen.line(text, style)
     return DONE
 
 
