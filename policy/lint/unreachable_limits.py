@@ -68,10 +68,10 @@ def _exceeds(look: LintContext, tool: str, limit: Limit, bound: str) -> bool:
     most, value = _most(look, tool, limit), getattr(limit, bound)
     if value is None or most == "no file":
         return False
-    if bound == "max_files":
-        # `max_tasks` counts tasks, not `max_files`.
-        return most != "tasks" and not (most == "one file" and limit.per == "call" and value > 0)
-    return True
+    if bound == "max_bytes" or limit.per != "call":
+        return True
+    # `max_tasks` counts tasks, not `max_files`; over time the files of other calls count.
+    return most == "files" or (most == "one file" and value == 0)
 
 
 def _most(look: LintContext, tool: str, limit: Limit) -> str:

@@ -367,6 +367,13 @@ def _strictest(limits: Any, needed: Any, call: Any, same: Any, others: Any) -> E
 )
 @example({"*": "allow"}, {}, {"write": {"max_files": 0}, "*": {"max_bytes": 0, "per": "session"}}, {}, "a")
 @example({"*": "allow"}, {}, {"edit_file": [{"max_files": 1, "max_bytes": 0}, {"max_bytes": 0}]}, {}, "a")
+@example(
+    {"*": "allow"},
+    {},
+    {},
+    {"write": [{"max_files": 0}, {"max_files": 5, "per": "session", "over": "ask"}]},
+    "a",
+)  # restoring a task changes bytes and no file
 def test_limits_that_no_call_can_pass(rules: Any, own: Any, limits: Any, theirs: Any, who: str) -> None:
     policy = policy_of(
         {"version": 1, "rules": rules, "limits": limits, "agents": {who: {"rules": own, "limits": theirs}}}

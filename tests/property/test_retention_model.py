@@ -19,7 +19,7 @@ from ringfence.policy import Policy
 from ringfence.toolkit.history import retention
 from ringfence.toolkit.history.content_files import LARGE
 from ringfence.toolkit.history.records import Item, Operation
-from ringfence.toolkit.history.retention import Kept, Rule, forgettable
+from ringfence.toolkit.history.retention import CallContents, Rule, forgettable
 from ringfence.toolkit.session.session import Session
 
 POLICY = Policy.loads(
@@ -32,12 +32,12 @@ NAMES = ("a", "b", "d/c", "large")
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[list[Kept], dict[str, int], Rule]:
+def histories(draw: st.DrawFn) -> tuple[list[CallContents], dict[str, int], Rule]:
     count = draw(st.integers(0, 9))
     sizes = {f"content {n}": draw(st.integers(0, 9)) for n in range(5)}
     starts = draw(st.lists(st.integers(0, 9), min_size=count, max_size=count))  # clocks may be put back
     calls = [
-        Kept(
+        CallContents(
             f"c{n}",
             starts[n],
             draw(st.frozensets(st.sampled_from(sorted(sizes)), max_size=3)),
@@ -51,12 +51,12 @@ def histories(draw: st.DrawFn) -> tuple[list[Kept], dict[str, int], Rule]:
     return calls, sizes, Rule(draw(bound), draw(st.none() | st.integers(0, 40)), draw(st.integers(0, 12)))
 
 
-def gone(calls: list[Kept], sizes: dict[str, int], rule: Rule) -> set[str]:
+def gone(calls: list[CallContents], sizes: dict[str, int], rule: Rule) -> set[str]:
     """The calls that go, one by one."""
     place = {one.call: n for n, one in enumerate(calls)}
     newest = {one.call for one in calls[max(len(calls) - rule.keep, 0) :]}
 
-    def may(one: Kept, out: set[str]) -> bool:
+    def may(one: CallContents, out: set[str]) -> bool:
         later = calls[place[one.call] + 1 :]
         by = [other for other in later if one.call in other.undoes]
         return not one.spared and one.call not in newest and all(other.call in out for other in by)
@@ -84,7 +84,9 @@ def gone(calls: list[Kept], sizes: dict[str, int], rule: Rule) -> set[str]:
 
 @given(histories(), st.sampled_from((0, 3, 6, 20_000)))
 @settings(max_examples=600)
-def test_the_rule_is_what_it_says(made: tuple[list[Kept], dict[str, int], Rule], changes: int) -> None:
+def test_the_rule_is_what_it_says(
+    made: tuple[list[CallContents], dict[str, int], Rule], changes: int
+) -> None:
     with few(changes):
         assert forgettable(*made) == gone(*made)
 
@@ -156,7 +158,9 @@ def at(session: Session, sql: str) -> None:
         db.execute(sql)
 
 
-def told(session: Session, before: float | None) -> tuple[list[Kept], dict[str, int], dict[str, set[str]]]:
+def told(
+    session: Session, before: float | None
+) -> tuple[list[CallContents], dict[str, int], dict[str, set[str]]]:
     """The calls with what they need, the sizes, and the digests that each call names, from the tables."""
     rows = session.state.rows
     sizes = {str(digest): int(size) for digest, size in rows("SELECT hash, size FROM blob")}
@@ -183,7 +187,7 @@ def told(session: Session, before: float | None) -> tuple[list[Kept], dict[str, 
         last = {path: row[0] for row in items for path in row[1:3]}  # the last operation at each path
         spared = is_open or any(last[path] in own for path in asked if path in last)
         found.append(
-            Kept(
+            CallContents(
                 name,
                 0.0 if before is not None and started < now - before else 1.0,
                 frozenset(contents),

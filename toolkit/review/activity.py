@@ -15,7 +15,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.grant_patterns import literal
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.backend import at
-from ringfence.toolkit.storage.guarantees import is_kept
+from ringfence.toolkit.storage.guarantees import is_restorable
 
 FILES = 1000  # files whose sizes are read
 _RECENT = 3600.0  # seconds that somebody else's change counts as recent
@@ -88,7 +88,7 @@ def files(session: Session, paths: Iterable[str]) -> list[File]:
         except CallError:
             stat = None  # an unreachable path is not removed
         size = None if stat is None else stat.size
-        found.append(File(path, size, stat is None or is_kept(path, stat, backend.traits)))
+        found.append(File(path, size, stat is None or is_restorable(path, stat, backend.traits)))
     return found
 
 

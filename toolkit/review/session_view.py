@@ -204,7 +204,7 @@ def _is_kept(session: Session, change: Changed, origin: Origin | None) -> bool:
     if change.kind != "deleted" or change.type != "file":
         return True
     digest = origin.last.before if origin is not None else None
-    return digest is not None and session.history.holds(digest)
+    return digest is not None and session.history.is_stored(digest)
 
 
 def _spared(session: Session, name: str, found: list[Changed]) -> int | None:
