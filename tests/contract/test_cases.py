@@ -33,7 +33,19 @@ _FIELDS = {
     "tasks",
     "tasks_after",
 }
-_EXPECT = {"status", "code", "content", "matches", "contains", "lacks", "data", "kind", "would"}
+_EXPECT = {
+    "status",
+    "code",
+    "content",
+    "hint",
+    "where",
+    "matches",
+    "contains",
+    "lacks",
+    "data",
+    "kind",
+    "would",
+}
 
 
 def test_there_are_cases_for_every_tool() -> None:

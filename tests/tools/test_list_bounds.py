@@ -24,6 +24,8 @@ LISTS = [
     if what["type"] == "array"
 ]
 U = "a1b2c3d4-e5f6-7890-abcd-ef1234567890"
+# An item that is no text.
+ITEMS: dict[tuple[str, str], Any] = {("edit_file", "edits"): {"old_str": "a", "new_str": "b"}}
 
 
 @pytest.fixture
@@ -44,7 +46,7 @@ def test_a_million_items_are_refused_unlooked_at(tool: str, name: str, no_valida
 @pytest.mark.parametrize(("tool", "name"), LISTS)
 def test_as_many_as_are_taken_need_no_validator(tool: str, name: str, no_validator: None) -> None:
     schema = TOOLS[tool].parameters
-    given = {name: [U] * schema["properties"][name]["maxItems"]}
+    given: dict[str, Any] = {name: [ITEMS.get((tool, name), U)] * schema["properties"][name]["maxItems"]}
     given |= {other: "x" for other in schema.get("required", []) if other not in given}
     assert arguments(tool, schema, given)[name] == given[name]
 

@@ -26,6 +26,7 @@ class Tree:
     root_name = "project"
     found_by = "--root"
     read_only = False
+    limits_reading = False
 
     def __init__(
         self,

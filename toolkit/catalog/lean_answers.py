@@ -41,7 +41,7 @@ def lean_fields(tool: str, result: Result) -> Fields:
 def lean_schema(tool: Tool) -> Fields:
     """Return the JSON Schema of what `lean_fields` returns for a tool."""
     whole = tool.output.get("properties", {})
-    data = {name: FORMS[form].schema(whole[name]) for name, form in tool.brief.items()}
+    data = {name: FORMS[form].schema(whole[name]) for name, form in _brief(tool).items()}
     return {
         "type": "object",
         "properties": {
@@ -66,9 +66,13 @@ def lean_schema(tool: Tool) -> Fields:
 def _data(tool: Tool, data: Mapping[str, Any]) -> Fields:
     return {
         name: made
-        for name, form in tool.brief.items()
+        for name, form in _brief(tool).items()
         if name in data and not _is_empty(made := FORMS[form].make(data[name]))
     }
+
+
+def _brief(tool: Tool) -> dict[str, str]:
+    return tool.brief or dict.fromkeys(tool.output.get("properties", {}), "as it is")
 
 
 def _shown(fields: Mapping[str, Any]) -> Fields:

@@ -343,7 +343,8 @@ def check(session: Session, workspace: Tree, call: dict[str, Any], want: dict[st
     if result.ok and "tool" in call:
         jsonschema.Draft202012Validator(TOOLS[call["tool"]].output).validate(result.data)
     if result.error:
-        assert result.error["hint"]
+        assert want.get("hint", "") in result.error["hint"] != "", shown
+        assert result.error["where"] == want.get("where", result.error["where"]), shown
     return result
 
 

@@ -9,7 +9,7 @@ import functools
 import importlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from ringfence.policy.model import TOOL_ACTIONS
@@ -41,7 +41,7 @@ class Tool:
     content is refused as `stale_read`.
     `content_arguments`: the arguments that hold content of files, which no record has.
     `brief`: the fields of `output` that the answer's text shows, each with its form in
-    `catalog.lean_answers`; clients of MCP get these.
+    `catalog.lean_answers`; clients of MCP get these. Empty for all fields as they are.
     `runs`: it runs a command, and its changes are those that the command would make.
     `shell_command`: the command of a shell that it replaces.
     `unable_message`, `outside_message`: its own words for a refusal by the operating system, and for a path
@@ -55,8 +55,8 @@ class Tool:
     parameters: dict[str, Any]
     output: dict[str, Any]
     categories: tuple[str, ...]
-    brief: dict[str, str]
     follow: bool = True
+    brief: dict[str, str] = field(default_factory=dict)
     tasks: bool = False
     walks: bool = False
     on_directories: bool = False

@@ -71,6 +71,8 @@ class View:
     run: Callable[[dict[str, Any]], CommandRun] = _no_commands
     # Hides what the policy's detectors find in content; None if the policy has no detectors.
     screen: Screen | None = None
+    # Whether limits count what the agent reads: then an answer about a change or an error gives no content.
+    limits_reading: bool = False
     # The entry that a walk has just yielded, and its open directory.
     _walking: tuple[Entry, Folder] | None = None
 
