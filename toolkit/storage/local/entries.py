@@ -18,14 +18,14 @@ from ringfence.toolkit.storage import sparse_files
 from ringfence.toolkit.storage.backend import path_changed
 from ringfence.toolkit.storage.local.spot import LocalSpot
 
-KINDS = {S.S_IFREG: FILE, S.S_IFDIR: DIRECTORY, S.S_IFLNK: LINK}
 READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
 LIST = os.O_RDONLY | os.O_CLOEXEC | sum(getattr(os, flag, 0) for flag in ("O_DIRECTORY", "O_NOFOLLOW"))
 _REGULAR = READ | getattr(os, "O_NOCTTY", 0)
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+_KINDS = {S.S_IFREG: FILE, S.S_IFDIR: DIRECTORY, S.S_IFLNK: LINK}
 _KIND_BITS, _PERMISSION_BITS = 0o170000, 0o7777  # the parts of a mode
 _MAX_TRIES = 8
-_CHUNK = 1 << 20
+_CHUNK, _MAX_READ = 1 << 20, 1 << 26  # bytes of one read, at least and at most
 
 
 def stat_of(info: os.stat_result, target: str | None = None) -> Stat:
@@ -35,7 +35,7 @@ def stat_of(info: os.stat_result, target: str | None = None) -> Stat:
     changed = 0 if is_faked() else info.st_ctime_ns
     # By position, for speed: a large tree makes one for every entry.
     return Stat(
-        KINDS.get(mode & _KIND_BITS, OTHER),
+        _KINDS.get(mode & _KIND_BITS, OTHER),
         info.st_size,
         info.st_mtime,
         info.st_atime,
@@ -120,24 +120,18 @@ def read_all(
     size = info.st_size
     if limit is not None and size > limit:
         raise _too_large(path, limit)
-    first = os.read(fd, _first_read(size))
-    if len(first) == size:
-        return first
-    chunks, total = [first], len(first)
-    if not first:
-        return first
-    if limit is not None and total > limit:
-        raise _too_large(path, limit)
-    while chunk := os.read(fd, min(max(size + 1 - total, _CHUNK), 1 << 26)):
-        chunks.append(chunk)
-        total += len(chunk)
-        if limit is not None and total > limit:
-            raise _too_large(path, limit)
-    return b"".join(chunks)
-
-
-def _first_read(size: int) -> int:
-    return min(size + 1, 1 << 26) if size else _CHUNK
+    # One byte more than expected shows that the file has grown; a file of /proc has no size.
+    data = os.read(fd, min(size + 1, _MAX_READ) if size else _CHUNK)
+    if not data or len(data) == size:
+        return data
+    pieces, total = [data], len(data)
+    while limit is None or total <= limit:
+        piece = os.read(fd, min(max(size + 1 - total, _CHUNK), _MAX_READ))
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
+        total += len(piece)
+    raise _too_large(path, limit)
 
 
 def unlink_quietly(name: str, fd: int) -> None:
