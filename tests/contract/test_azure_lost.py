@@ -178,19 +178,19 @@ def test_what_somebody_wrote_before_the_request_was_sent_again_stays(
     code: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from ringfence.toolkit.storage.azure.sends import Sent
+    from ringfence.toolkit.storage.azure.sends import Sends
 
     fill(blobs, prefix)
-    inner: Callable[..., None] = Sent.note
+    inner: Callable[..., None] = Sends.note
     sendings: list[str] = []
 
-    def after_them(sent: Sent, method: str, url: str) -> None:
+    def after_them(sent: Sends, method: str, url: str) -> None:
         sendings.append(url)
         if len(sendings) == 2:
             blobs.upload_blob(prefix + arguments["path"], OTHERS, overwrite=True)
         inner(sent, method, url)
 
-    monkeypatch.setattr(Sent, "note", after_them)
+    monkeypatch.setattr(Sends, "note", after_them)
     with open_session(file_system, prefix, ":memory:") as session:
         kind = "drop before" if code == "already_exists" else "drop after"
         proxy.arm(Fault(kind, methods=CHANGES))

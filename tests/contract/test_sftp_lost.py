@@ -219,7 +219,7 @@ def test_what_the_server_does_not_give_back_is_named(
         return {**fields_of(metadata), "owner": [4242, 4343]}
 
     from ringfence.toolkit.storage.sftp import view as sftp_view
-    from ringfence.toolkit.storage.sftp.attributes import fields_of
+    from ringfence.toolkit.storage.sftp.metadata import fields_of
 
     fill(root)
     monkeypatch.setattr(paramiko.SFTPClient, "chown", refused)

@@ -53,7 +53,7 @@ class Azure(Store):
         """Return settings, metadata, tags and tier of a blob; a copy takes all of them along."""
         return self._fields(spot.path, stat) if stat.kind == FILE else None
 
-    def level(self, path: str) -> tuple[list[tuple[str, Stat]], list[str]]:
+    def children(self, path: str) -> tuple[list[tuple[str, Stat]], list[str]]:
         """Return the names directly below `path` with their stats, and the blobs that no path names.
 
         A file comes before a directory of the same name.
@@ -119,7 +119,7 @@ class Azure(Store):
             self._create(spot.path + "/", b"")
 
     def remove_directory(self, spot: StoreSpot) -> None:
-        found, left_out = self.level(spot.path)
+        found, left_out = self.children(spot.path)
         if found or left_out:
             raise CallError("directory_not_empty", f"'{spot.path}' is not empty", where=spot.path)
         with changing(spot.path):

@@ -14,7 +14,7 @@ from typing import Any
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage.ambiguous_outcome import outcome_unknown, was_made
-from ringfence.toolkit.storage.azure.attributes import fields_of, put_with
+from ringfence.toolkit.storage.azure.metadata import fields_of, put_with
 from ringfence.toolkit.storage.azure.sends import counted
 from ringfence.toolkit.storage.backend import path_changed
 
@@ -107,13 +107,13 @@ class Requests:
         self, blob: str, path: str, data: bytes, tag: str | None, arguments: dict[str, Any]
     ) -> str:
         arguments = {"overwrite": tag is not None, **_only_if(tag), **arguments}
-        with counted() as sent:
+        with counted() as sends:
             try:
                 async with self._client(blob) as client:
                     with _translated_errors():
-                        reply = await client.upload_blob(data, **sent.hooks(), **arguments)
+                        reply = await client.upload_blob(data, **sends.hooks(), **arguments)
             except (FileExistsError, _Refused):
-                if sent.repeated:
+                if sends.repeated:
                     return await self._written_tag(blob, path, data, tag)
                 if tag is None:
                     raise FileExistsError from None
@@ -136,13 +136,13 @@ class Requests:
 
     async def delete(self, blob: str, path: str, tag: str) -> None:
         """Delete exactly the blob with this tag. Raises as `put` does, and FileNotFoundError."""
-        with counted() as sent:
+        with counted() as sends:
             try:
                 async with self._client(blob) as client:
                     with _translated_errors():
-                        await client.delete_blob(**sent.hooks(), **_only_if(tag))
+                        await client.delete_blob(**sends.hooks(), **_only_if(tag))
             except (FileNotFoundError, _Refused) as error:
-                if sent.repeated:
+                if sends.repeated:
                     found = await self.properties(blob)
                     if was_made(path, ours=found is None, as_judged=found is not None and _tag(found) == tag):
                         self._note(path)

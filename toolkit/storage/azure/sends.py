@@ -14,10 +14,10 @@ from typing import Any
 
 from aiohttp import TraceConfig
 
-_SENDING: ContextVar[Sent | None] = ContextVar("_SENDING", default=None)
+_SENDING: ContextVar[Sends | None] = ContextVar("_SENDING", default=None)
 
 
-class Sent:
+class Sends:
     """The requests of one operation, which may have several addresses."""
 
     def __init__(self) -> None:
@@ -42,12 +42,12 @@ class Sent:
 
 
 @contextmanager
-def counted() -> Iterator[Sent]:
+def counted() -> Iterator[Sends]:
     """Count the requests that this task sends during the block."""
-    sent = Sent()
-    token = _SENDING.set(sent)
+    sends = Sends()
+    token = _SENDING.set(sends)
     try:
-        yield sent
+        yield sends
     finally:
         _SENDING.reset(token)
 

@@ -159,7 +159,7 @@ class Store(StoreView):
 
     def remove_directory(self, spot: StoreSpot) -> None:
         self._check_writable(spot.path)
-        found, left_out = self.level(spot.path)
+        found, left_out = self.children(spot.path)
         if found or left_out:
             raise CallError("directory_not_empty", f"'{spot.path}' is not empty", where=spot.path)
         with errors(spot.path):

@@ -44,7 +44,7 @@ class StoreFolder:
         self.left_out: list[str] = []
 
     def scan(self) -> list[tuple[str, Stat]]:
-        found, self.left_out = self._store.level(self._path)
+        found, self.left_out = self._store.children(self._path)
         return found
 
     def spot(self, name: str) -> StoreSpot:
@@ -105,7 +105,7 @@ class StoreView(StoreBase):
     def folder(self, spot: StoreSpot) -> Iterator[StoreFolder]:
         yield StoreFolder(self, spot.path)
 
-    def level(self, path: str) -> tuple[list[tuple[str, Stat]], list[str]]:
+    def children(self, path: str) -> tuple[list[tuple[str, Stat]], list[str]]:
         """Return the names directly below `path` with their stats, and the keys that no path names."""
         key = self._key(path)
         with errors(path):

@@ -13,8 +13,9 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.content import StreamedContent, pieces
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage import sparse_files
-from ringfence.toolkit.storage.local import attributes, syscalls
+from ringfence.toolkit.storage.local import syscalls
 from ringfence.toolkit.storage.local.entries import LIST, NEW, lstat, open_regular, unlink_quietly
+from ringfence.toolkit.storage.local.metadata import set_on
 from ringfence.toolkit.storage.local.spot import LocalSpot
 
 # Errors of a file system without hard links, and of a kernel without the call.
@@ -50,7 +51,7 @@ def write(  # noqa: PLR0913  a new file and its place
     fd = os.open(name, NEW, 0o666 if mode is None else 0o600, dir_fd=folder)
     try:
         sparse_files.write_all(fd, pieces(data))
-        not_kept = attributes.set_attributes(fd, metadata, mode)
+        not_kept = set_on(fd, metadata, mode)
         if durable:
             os.fsync(fd)
     except BaseException:

@@ -21,7 +21,7 @@ from ringfence.toolkit.plan.content import StreamedContent
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.storage.backend import BACKENDS, FailedEntry, is_link, path_changed
-from ringfence.toolkit.storage.local import atomic_write, attributes, bulk_sync, resolver, syscalls
+from ringfence.toolkit.storage.local import atomic_write, bulk_sync, resolver, syscalls
 from ringfence.toolkit.storage.local.directory import LocalFolder
 from ringfence.toolkit.storage.local.entries import (
     LIST,
@@ -35,6 +35,7 @@ from ringfence.toolkit.storage.local.entries import (
     translated,
     unlink_quietly,
 )
+from ringfence.toolkit.storage.local.metadata import for_replacement, metadata_of, set_on, set_on_link
 from ringfence.toolkit.storage.local.name_folding import folding_of
 from ringfence.toolkit.storage.local.spot import LocalSpot
 
@@ -122,7 +123,7 @@ class Local:
 
     def metadata(self, spot: LocalSpot, stat: Stat, *, copied: bool = False) -> Metadata | None:
         """Return owner, group, times and extended attributes; a copy takes users' attributes along."""
-        return attributes.metadata_of(spot, stat, copied=copied)
+        return metadata_of(spot, stat, copied=copied)
 
     @contextmanager
     def folder(self, spot: LocalSpot) -> Iterator[LocalFolder]:
@@ -230,7 +231,7 @@ class Local:
                     raise path_changed(spot.path)
                 if before is not None and read_all(old, info, None, spot.path) != before:
                     raise path_changed(spot.path)
-                fields, mode, not_kept = attributes.for_replacement(old, info, mode, metadata)
+                fields, mode, not_kept = for_replacement(old, info, mode, metadata)
                 not_kept += atomic_write.write(
                     spot.fd, temporary, data, mode, durable=self.durable, metadata=fields
                 )
@@ -342,10 +343,10 @@ class Local:
     def set_metadata(self, spot: LocalSpot, mode: int | None, metadata: Metadata | None) -> NotKept:
         with errors(spot.path):
             if metadata and S.S_ISLNK(lstat(spot).st_mode):
-                return attributes.set_link_attributes(spot, metadata)
+                return set_on_link(spot, metadata)
             fd = os.open(spot.name, LIST, dir_fd=spot.fd)
             try:
-                return attributes.set_attributes(fd, metadata or {}, mode)
+                return set_on(fd, metadata or {}, mode)
             finally:
                 os.close(fd)
 

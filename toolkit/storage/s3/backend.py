@@ -27,12 +27,12 @@ from ringfence.toolkit.storage.move_by_copy import move_by_copy
 from ringfence.toolkit.storage.s3.deletion import ConditionalDeletion, KeyToDelete
 from ringfence.toolkit.storage.s3.keys import (
     Rows,
+    children_of,
     errors,
     is_same,
     left_out_of,
-    level_of,
-    nameless,
-    two_of_one_name,
+    name_conflict,
+    unaddressable,
 )
 from ringfence.toolkit.storage.s3.requests import PAGE
 from ringfence.toolkit.storage.s3.view import S3Spot, S3View
@@ -220,11 +220,11 @@ class S3(S3View, ConditionalDeletion):
 
     def remove_directory(self, spot: S3Spot) -> None:
         with errors(spot.path):
-            rows = self.level(spot.path)
+            rows = self.children(spot.path)
             left_out = left_out_of(rows)
             if left_out:
-                raise nameless(spot.path, left_out[0])
-            if level_of(rows):
+                raise unaddressable(spot.path, left_out[0])
+            if children_of(rows):
                 message = f"'{spot.path}' is not empty"
                 raise CallError("directory_not_empty", message, where=spot.path)
         self._keep_parent(spot)
@@ -257,13 +257,13 @@ class S3(S3View, ConditionalDeletion):
         """Return the markers of a tree. CallError for a changed tree, or one with keys that no path names."""
         now, markers, left_out = self._tree(path)
         if left_out:
-            raise nameless(path, left_out[0])
+            raise unaddressable(path, left_out[0])
         judged = {entry.path: entry.stat for entry in entries}
         for each in (*judged, *now):
             if each not in now or each not in judged or not is_same(judged[each], now[each]):
                 above = now.get(paths.parent(each))
                 if above is not None and above.kind == FILE:
-                    raise two_of_one_name(paths.parent(each))
+                    raise name_conflict(paths.parent(each))
                 raise path_changed(each)
         return markers
 

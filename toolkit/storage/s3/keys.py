@@ -39,7 +39,7 @@ def entries_of(rows: Rows) -> Iterable[tuple[str, Stat]]:
     return found.items()
 
 
-def is_nameless(key: str) -> bool:
+def is_unaddressable(key: str) -> bool:
     """Whether no path names the key: it has an empty name, `.` or `..` in it."""
     names = key.split("/")
     return any(name in ("", ".", "..") for name in (names if names[-1] else names[:-1]))
@@ -54,11 +54,11 @@ def left_out_of(rows: Rows, *, below: bool = False) -> list[str]:
         key
         for key, stat in rows.items()
         if (below or not key.strip("/") or key.partition("/")[0] in ("", ".", ".."))
-        and (is_nameless(key) or ((key.endswith("/") or not key) and stat.size))
+        and (is_unaddressable(key) or ((key.endswith("/") or not key) and stat.size))
     ]
 
 
-def level_of(rows: Rows) -> list[tuple[str, Stat]]:
+def children_of(rows: Rows) -> list[tuple[str, Stat]]:
     """Return the first names of keys with their stats, by name.
 
     A file comes before a directory of its name.
@@ -85,14 +85,14 @@ def is_same(judged: Stat, now: Stat) -> bool:
     return (judged.kind, judged.size, judged.identity) == (now.kind, now.size, now.identity)
 
 
-def nameless(path: str, key: str) -> CallError:
+def unaddressable(path: str, key: str) -> CallError:
     """Return the error for a directory with keys that no tool can read; it is not removed or moved."""
     message = f"'{escape(path)}' has content that no path can name: '{escape(path)}/{escape(key)}'"
     hint = "a person has to move or delete it with a client of the store"
     return CallError("directory_not_empty", message, where=path, hint=hint)
 
 
-def two_of_one_name(path: str) -> CallError:
+def name_conflict(path: str) -> CallError:
     """Return the error for a file and a directory of the same name."""
     message = f"'{path}' is a file and a directory at once in this store"
     hint = "act on the file, then on what is below, by their own paths"

@@ -81,12 +81,12 @@ class Requests:
         return found
 
     def _page(
-        self, path: str, name: str, *, start: str = "", limit: int = PAGE, level: bool = False
+        self, path: str, name: str, *, start: str = "", limit: int = PAGE, delimited: bool = False
     ) -> tuple[Rows, str]:
         """Return keys below a directory that begin with `name`, relative to it, and the next page's token."""
         directory = self._directory(path)
         more = {"ContinuationToken": start} if start else {}
-        if level:
+        if delimited:
             more["Delimiter"] = "/"
         with errors(path):
             reply = self._call("list_objects_v2", Prefix=directory + name, MaxKeys=limit, **more)
@@ -109,7 +109,7 @@ class Requests:
         Else None.
         """
         parent, name = paths.parent(path), path.rpartition("/")[2]
-        rows, more = self._page(parent, name, level=True)
+        rows, more = self._page(parent, name, delimited=True)
         if name in rows:
             return rows[name]
         if name + "/" in rows or (more and self._page(path, "", limit=1)[0]):

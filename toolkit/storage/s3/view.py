@@ -14,7 +14,7 @@ from typing import Any
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, Stat
-from ringfence.toolkit.storage.s3.keys import Rows, left_out_of, level_of
+from ringfence.toolkit.storage.s3.keys import Rows, children_of, left_out_of
 from ringfence.toolkit.storage.s3.requests import Requests
 
 _PAGES = 10  # pages of keys in a flat listing; a directory with more is listed by itself
@@ -40,21 +40,23 @@ class S3Folder:
     def __init__(self, store: S3View, spot: S3Spot) -> None:
         self._store = store
         self._path = spot.path
-        self._flat = spot.below
+        self._descendants = spot.below
         self.left_out: list[str] = []
 
     def scan(self) -> list[tuple[str, Stat]]:
-        if self._flat is None:
-            self._flat = self._store.flat(self._path)
-        rows = self._store.level(self._path) if self._flat is None else self._flat
+        if self._descendants is None:
+            self._descendants = self._store.descendants(self._path)
+        rows = self._store.children(self._path) if self._descendants is None else self._descendants
         self.left_out = left_out_of(rows)
-        return level_of(rows)
+        return children_of(rows)
 
     def spot(self, name: str) -> S3Spot:
         below = None
-        if self._flat is not None:
+        if self._descendants is not None:
             start = name + "/"
-            below = {key[len(start) :]: stat for key, stat in self._flat.items() if key.startswith(start)}
+            below = {
+                key[len(start) :]: stat for key, stat in self._descendants.items() if key.startswith(start)
+            }
         return S3Spot(paths.child(self._path, name), below=below)
 
 
@@ -88,8 +90,8 @@ class S3View(Requests):
             return Stat(DIRECTORY, 0)
         parent, name = paths.parent(path), path.rpartition("/")[2]
         if parent not in self._large_directories:
-            rows, more = self._page(parent, "", level=True)
-            found = dict(level_of(rows))
+            rows, more = self._page(parent, "", delimited=True)
+            found = dict(children_of(rows))
             if not more or name in found or any(other > name + "0" for other in found):
                 spot.parent_exists = bool(rows) or parent == paths.ROOT
                 spot.only_entry = not (set(found) - {name}) and not more
@@ -103,7 +105,7 @@ class S3View(Requests):
     def folder(self, spot: S3Spot) -> Iterator[S3Folder]:
         yield S3Folder(self, spot)
 
-    def flat(self, path: str) -> Rows | None:
+    def descendants(self, path: str) -> Rows | None:
         """Return all keys below a directory, or None when there are too many for a single directory."""
         rows: Rows = {}
         after = ""
@@ -114,11 +116,11 @@ class S3View(Requests):
                 return rows
         return None
 
-    def level(self, path: str) -> Rows:
+    def children(self, path: str) -> Rows:
         """Return the keys directly in a directory, and the names of its directories, each with a slash."""
-        found, more = self._page(path, "", level=True)
+        found, more = self._page(path, "", delimited=True)
         while more:
-            rows, more = self._page(path, "", start=more, level=True)
+            rows, more = self._page(path, "", start=more, delimited=True)
             found |= rows
         return found
 

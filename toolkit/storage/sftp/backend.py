@@ -23,8 +23,8 @@ from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.storage.ambiguous_outcome import NO_REPLY
 from ringfence.toolkit.storage.backend import FailedEntry, check_content, path_changed
-from ringfence.toolkit.storage.sftp.attributes import OWNER, not_set_on_link, set_attributes
 from ringfence.toolkit.storage.sftp.connection import Connection, ConnectionLost, changing, errors, write_all
+from ringfence.toolkit.storage.sftp.metadata import OWNER, not_set_on_link, set_on
 from ringfence.toolkit.storage.sftp.names import entries, to_server
 from ringfence.toolkit.storage.sftp.view import SftpSpot, SftpView
 from ringfence.toolkit.storage.store_base import NewContent
@@ -148,7 +148,7 @@ class Sftp(SftpView):
                 return not_set_on_link(row, metadata or {})
             path = self._absolute(spot.path)
             not_kept: list[str] = []
-            self._set(lambda client: not_kept.extend(set_attributes(client, path, row, metadata or {}, mode)))
+            self._set(lambda client: not_kept.extend(set_on(client, path, row, metadata or {}, mode)))
         return tuple(dict.fromkeys(not_kept))
 
     def set_mode(self, spot: SftpSpot, stat: Stat, mode: int) -> None:
@@ -184,7 +184,7 @@ class Sftp(SftpView):
             row = client.lstat(self._absolute(path))
             if row.st_size != len(data):  # paramiko ignores the server's reply to closing a file
                 raise OSError(errno.EIO, "the server did not keep what was written")
-            not_kept = set_attributes(client, self._absolute(path), row, fields, mode)
+            not_kept = set_on(client, self._absolute(path), row, fields, mode)
 
         def again(client: Any) -> None:
             self._late_temporaries.add(path)

@@ -19,8 +19,8 @@ from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, OTHER, Delete,
 from ringfence.toolkit.plan.metadata import Metadata
 from ringfence.toolkit.storage.backend import BACKENDS, is_link, path_changed
 from ringfence.toolkit.storage.guarantees import MAX_FILE
-from ringfence.toolkit.storage.sftp.attributes import fields_of
 from ringfence.toolkit.storage.sftp.connection import Connection, errors, read_ahead
+from ringfence.toolkit.storage.sftp.metadata import fields_of
 from ringfence.toolkit.storage.sftp.names import entries, from_server, real_path, to_server
 from ringfence.toolkit.storage.store_base import StoreBase
 
@@ -47,7 +47,7 @@ class SftpFolder:
     left_out: list[str] = field(default_factory=list)
 
     def scan(self) -> list[tuple[str, Stat]]:
-        found, self.left_out[:] = self.tree.level(self.path)
+        found, self.left_out[:] = self.tree.children(self.path)
         return found
 
     def spot(self, name: str) -> SftpSpot:
@@ -153,7 +153,7 @@ class SftpView(StoreBase):
     def folder(self, spot: SftpSpot) -> Iterator[SftpFolder]:
         yield SftpFolder(self, spot.path)
 
-    def level(self, path: str) -> tuple[list[tuple[str, Stat]], list[str]]:
+    def children(self, path: str) -> tuple[list[tuple[str, Stat]], list[str]]:
         """Return the entries of a directory by name, and names that occur twice or that no path can have."""
         found: dict[str, Stat] = {}
         left_out: list[str] = []
@@ -243,7 +243,7 @@ class SftpView(StoreBase):
         return found.keys() != judged.keys() or any(not is_same(judged[key], found[key]) for key in found)
 
     def _walk(self, path: str, prefix: str = "") -> Iterator[tuple[str, Stat]]:
-        for name, stat in self.level(path)[0]:
+        for name, stat in self.children(path)[0]:
             yield f"{prefix}/{name}", stat
             if stat.kind == DIRECTORY:
                 yield from self._walk(paths.child(path, name), f"{prefix}/{name}")

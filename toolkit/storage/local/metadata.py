@@ -77,7 +77,7 @@ def for_replacement(
     return fields, mode, (_field_name(_CAPABILITY),) if refused else ()
 
 
-def set_attributes(fd: int, metadata: Metadata, mode: int | None) -> NotKept:
+def set_on(fd: int, metadata: Metadata, mode: int | None) -> NotKept:
     """Set fields and mode of the new file or directory open as `fd`; returns the fields that were refused.
 
     OSError only for the mode.
@@ -102,7 +102,7 @@ def set_attributes(fd: int, metadata: Metadata, mode: int | None) -> NotKept:
     return tuple(refused)
 
 
-def set_link_attributes(spot: LocalSpot, metadata: Metadata) -> NotKept:
+def set_on_link(spot: LocalSpot, metadata: Metadata) -> NotKept:
     """Set owner and times of a link that was made again; returns the fields that were refused."""
     refused = []
     owner, (accessed, modified) = metadata[OWNER], metadata[TIMES]

@@ -24,7 +24,7 @@ def fields_of(row: Any) -> Metadata:
     return found
 
 
-def set_attributes(client: Any, path: bytes, row: Any, metadata: Metadata, mode: int | None) -> NotKept:
+def set_on(client: Any, path: bytes, row: Any, metadata: Metadata, mode: int | None) -> NotKept:
     """Set fields and mode of a file or directory of our own; `row` is its present state.
 
     Returns the fields that could not be set. OSError only for the mode.
