@@ -250,11 +250,7 @@ class Local:
         return not_kept
 
     def remove(self, spot: LocalSpot, change: Delete, temporary: str) -> Iterator[str | FailedEntry]:
-        """Rename the entry into the quarantine, compare it with the listing, then delete it.
-
-        Yields the path of each removed entry and a FailedEntry for each that stays. An entry that is not the
-        judged one is put back; CallError `path_changed`.
-        """
+        """Rename the entry into the quarantine, compare it, then delete it, or put another one back."""
         yield from self._removal(spot, change, temporary, keep=False)
 
     def quarantine(self, spot: LocalSpot, change: Delete, name: str) -> Iterator[str | FailedEntry]:
