@@ -152,6 +152,11 @@ def draw(browser: Any, address: str, token: str, target: Path) -> None:
                 armed.first.click(trial=True)  # waits until the page takes answers
                 page.mouse.move(0, 0)
                 page.evaluate("scrollTo(0, 0)")
+            # What is drawn names no machine.
+            page.evaluate(
+                "const foot = document.querySelector('.foot p');"
+                "foot.textContent = foot.textContent.replace(/Workspace .*harbour-/, 'Workspace ~/harbour-')"
+            )
             page.screenshot(path=str(target / f"review-{name}{end}"), full_page=whole)
 
         shoot("inbox")

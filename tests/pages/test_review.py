@@ -17,7 +17,9 @@ from tests.review.conftest import served as served
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python")
 PAGES = (
     "/",
-    "/?all=1",
+    "/?show=granted",
+    "/?show=answered",
+    "/questions",
     "/sessions",
     "/sessions/night",
     "/files/a.txt",
@@ -91,9 +93,9 @@ def test_colours_are_told_apart(window: Any, served: Desk, scheme: str) -> None:
 
 def test_what_is_new_comes_by_itself(window: Any, served: Desk) -> None:
     sign_in(window)
-    assert window.locator(".card").count() == 0
+    assert window.locator(".row").count() == 0
     served.ask("b.txt")
-    window.wait_for_selector(".card >> text=Delete file b.txt", timeout=10_000)
+    window.wait_for_selector(".row >> text=Delete file b.txt", timeout=10_000)
     assert window.title().startswith("(1) ")
 
 
@@ -114,16 +116,18 @@ def test_with_keys_alone(window: Any, served: Desk) -> None:
     def tab_to(text: str) -> None:
         for _ in range(60):
             window.keyboard.press("Tab")
-            if text in window.evaluate("document.activeElement.textContent"):
+            where = "a, button", "document.activeElement"
+            if window.evaluate(f"{where[1]}.matches('{where[0]}') && {where[1]}.textContent") == text:
                 return
         raise AssertionError(f"{text} cannot be reached")
 
     tab_to("Delete file b.txt")
     window.keyboard.press("Enter")
-    window.wait_for_selector("text=What it touches")
-    tab_to("Approve this change, once")
+    window.wait_for_selector("text=Why this asks")
+    window.locator("#answer button.lose").click(trial=True)  # waits until the page takes answers
+    tab_to("Delete 1 file")
     window.keyboard.press("Enter")
-    window.wait_for_url("**/")
+    window.wait_for_selector("text=Approved once")
     assert served.call("delete", path="b.txt").ok
 
 
@@ -138,7 +142,8 @@ def test_without_javascript(chromium: Any, served: Desk) -> None:
     sign_in(page)
     go(page, f"/approvals/{asked}")
     page.fill("#reason", "keep it")
-    page.click("text=Refuse")
+    page.locator("#answer").get_by_role("button", name="Refuse").click()
+    page.wait_for_selector("text=Refused:")
     context.close()
     assert "keep it" in served.call("delete", path="b.txt", description="no longer needed").content
 
@@ -150,7 +155,7 @@ def test_hostile_texts_run_nothing(window: Any, served: Desk) -> None:
     sign_in(window)
     go(window, f"/approvals/{asked}")
     assert window.locator("main script, main img").count() == 0
-    assert window.locator("text=Approve this change, once").is_visible()
+    assert window.locator("aside >> text=Delete 1 file").first.is_visible()
     go(window, "/audit")
     assert window.locator("main script, main img").count() == 0
 
@@ -165,7 +170,7 @@ def test_the_whole_story_with_an_agent_over_mcp(window: Any, served: Desk, tmp_p
         assert "Approval needed" in agent.call("delete", path="b.txt")
         sign_in(window)
         window.click("text=Delete file b.txt")
-        window.click("text=Approve this change, once")
+        window.click("button:has-text('Delete 1 file')")
         window.wait_for_url("**/")
         assert "Deleted" in agent.call("delete", path="b.txt")
         assert "Approval needed" in agent.call("delete", path="a.txt")
@@ -187,23 +192,22 @@ def test_an_agent_over_mcp_that_is_refused_outdated_and_cut_off(window: Any, ser
         agent.call("delete", path="b.txt")
         decide("Delete file b.txt")
         window.fill("#reason", "move it to .trash/")
-        window.click("text=Refuse")
+        window.click("#answer button:has-text('Refuse')")
         window.wait_for_url("**/")
         assert "move it to .trash/" in agent.call("delete", path="b.txt")
 
         agent.call("delete", path="a.txt")
         (served.root / "a.txt").write_text("somebody else's work\n")
-        decide("Delete file a.txt", "text=Approve this change, once")
+        decide("Delete file a.txt", "button:has-text('Delete 1 file')")
         window.wait_for_url("**/")
         assert "Approval needed" in agent.call("delete", path="a.txt"), "it is another plan by now"
 
         decide("Delete file a.txt", "text=Approve more than this change")
-        window.click("text=this session (")
+        window.click("button:has-text('this session (')")
         assert "This covers nearly every path of the workspace" in window.inner_text("main")
         window.click("text=Approve all of that")
         window.wait_for_url("**/")
-        window.click("text=Delete file a.txt")
-        window.click("text=Revoke")
+        window.click("text=Take the approval back")
         window.wait_for_selector("text=revoked")
         assert "Approval needed" in agent.call("delete", path="a.txt")
     assert (served.root / "a.txt").exists()

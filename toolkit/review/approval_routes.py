@@ -151,8 +151,13 @@ def about(desk: PageContext, name: str) -> dict[str, Any]:
         "others": activity.others(desk.session, asked) if asked.state == PENDING else [],
         "last": last,
         "goes_on": last is not None and last > asked.asked + 1,
-        "takes_rule": bool(asked.rules) and not view.tree,
+        "takes_rule": bool(asked.rules) and not _asks_for_tree(asked),
     }
+
+
+def _asks_for_tree(asked: ApprovalRequest) -> bool:
+    """Whether what asks is that a directory goes away, for which no rule is offered."""
+    return any(need["asks"] and need["action"] == "delete" and need["directory"] for need in asked.needs)
 
 
 def _lost(view: RequestView, files: list[File]) -> list[File]:
@@ -227,7 +232,10 @@ def _effects(judged: list[Judged], view: RequestView) -> list[Effects]:
         groups.setdefault(key, []).append(one)
     order = ("deny", "ask", "allow")
     found = []
-    for (effect, _), group in sorted(groups.items(), key=lambda each: order.index(each[0][0])):
+    for effect, group in sorted(
+        ((effect, group) for (effect, _), group in groups.items()),
+        key=lambda each: (order.index(each[0]), not any(one.destroys for one in each[1])),
+    ):
         rows = []
         for one in sorted(group, key=lambda each: not each.destroys):
             part = lines.get(escape(one.path))

@@ -84,6 +84,7 @@ class PageContext:
             "size": size,
             "because": because,
             "lines": diff_view.lines,
+            "body": diff_view.body,
             "sides": diff_view.sides,
             "boxed": shown_text.boxed,
             "path": shown_text.path,

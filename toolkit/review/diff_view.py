@@ -65,6 +65,12 @@ def lines(diff: str) -> list[Line]:
     return list(_coloured(found))
 
 
+def body(found: Sequence[Line]) -> list[Line]:
+    """Return the lines without the header of the file, if there is only one: the page has its name."""
+    one = sum(line.kind == "file" and line.text.startswith("--- ") for line in found) == 1
+    return [line for line in found if line.kind != "file"] if one else list(found)
+
+
 def sides(found: Sequence[Line]) -> Iterator[Row]:
     """Yield rows: the removed and the added lines of one change stand beside each other."""
     cut: list[Line] = []

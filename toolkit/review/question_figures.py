@@ -1,6 +1,6 @@
 """Figures of questions: how many a day, how people answered, by which rule, and how wide grants are.
 
-Read at most once a minute, because every open inbox shows them.
+Read at most once a minute for the inbox, because every open inbox shows them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ringfence.toolkit.rule_offers.marks import answered_rules
 from ringfence.toolkit.rule_offers.offers import Names
 from ringfence.toolkit.rule_offers.statistics import NO_ANSWER, REFUSED, Questions, questions, widths
 
-DAYS = 14  # days that the figures are about
+DAYS = 7  # days that the figures are about
 _KEPT = 60.0  # seconds
 # Each kind of answer with its words and the class of its bar.
 _ANSWERS = (
@@ -56,8 +56,10 @@ class Figures:
         self._questions = Questions()
 
     def short(self) -> dict[str, Any]:
-        """Return the figures that the inbox shows: days, answers, and the rules that ask most."""
-        found = self._found()
+        """Return the figures that the inbox shows: days, answers, and calls that rules let pass."""
+        return self._in_short(self._found(_KEPT))
+
+    def _in_short(self, found: Questions) -> dict[str, Any]:
         rows = [(str(day), found.days[str(day)]) for day in _days()]
         answers = [(words, found.answers[name], kind) for name, words, kind in _ANSWERS]
         return {
@@ -70,7 +72,7 @@ class Figures:
 
     def whole(self) -> dict[str, Any]:
         """Return all figures: also which rules asked and answered, and how wide rules and grants are now."""
-        found, session, policy = self._found(), self._desk.session, self._desk.policy()
+        found, session, policy = self._found(0.0), self._desk.session, self._desk.policy()
         names = Names(())
         with suppress(CallError):
             names = names_in(session.workspace, policy)
@@ -83,7 +85,7 @@ class Figures:
                     opens = reach(session.workspace, policy, one, one.scope, one.pattern)
                 grants.append((one, granted_in_words(one), opens.in_words() if opens else ""))
         return {
-            "figures": self.short(),
+            "figures": self._in_short(found),
             "asking": _bars([(place, number, "") for place, number in found.asking.most_common(10)]),
             "rules": [
                 (rule, found.answered[rule.id], wide.get(rule.id)) for rule in answered_rules(policy.whole)
@@ -91,9 +93,9 @@ class Figures:
             "grants": grants,
         }
 
-    def _found(self) -> Questions:
+    def _found(self, kept: float) -> Questions:
         with self._lock:
-            if time.monotonic() - self._read > _KEPT or not self._read:
+            if time.monotonic() - self._read > kept or not self._read:
                 first = _days()[0]
                 since = time.mktime(first.timetuple())
                 wanted = audit.RecordFilter(since=since)

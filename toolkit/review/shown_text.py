@@ -73,15 +73,13 @@ def since(moment: float | None, now: float | None = None) -> str:
     return "unknown" if moment is None else age((time.time() if now is None else now) - moment)
 
 
-def clock(moment: float | None) -> str:
+def clock(moment: float | None, seconds: bool = False) -> str:
     """Return a time of today as `15:45`, and another with its date, in the server's zone."""
     found = _local(moment)
     if found is None:
         return "unknown"
-    today = datetime.now().date()
-    if found.date() == today:
-        return f"{found:%H:%M}"
-    return f"{day(moment)}, {found:%H:%M}"
+    text = f"{found:%H:%M:%S}" if seconds else f"{found:%H:%M}"
+    return text if found.date() == datetime.now().date() else f"{day(moment)}, {text}"
 
 
 def second(moment: float | None) -> str:
