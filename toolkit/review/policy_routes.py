@@ -65,12 +65,10 @@ def routes(desk: PageContext) -> list[Route]:
 
 
 def _source(desk: PageContext) -> tuple[Path, Policy]:
-    files = desk.session.policy.files
-    if not files:
-        raise CallError("not_found", "The policy has no file that a rule could be taken out of")
-    place = Path(files[0])
+    if desk.source is None:
+        raise CallError("not_found", "There is no policy file that a rule could be taken out of")
     try:
-        return place, Policy.load(place, kept=False)
+        return desk.source, Policy.load(desk.source, kept=False)
     except PolicyError as error:
         raise CallError("policy_invalid", str(error).partition("\n")[0], where="policy") from None
 

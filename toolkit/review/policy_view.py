@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from ringfence.policy import READY_MADE, Policy, PolicyError
 from ringfence.policy.model import Content, Rule
@@ -114,14 +113,14 @@ class PolicyView:
 def current(desk: PageContext) -> tuple[Policy, str | None]:
     """Return the policy in force, and what is wrong with its file if that no longer loads."""
     known = desk.session.policy
-    if not known.files:
+    if desk.source is None:
         return known, None
     try:
-        return Policy.load(known.files[0]), None
+        return Policy.load(desk.source), None
     except PolicyError as error:
         return known, str(error.problems[0]) if error.problems else str(error)
     except OSError as error:
-        return known, f"{Path(known.files[0]).name} cannot be read: {error.strerror}"
+        return known, f"{desk.source.name} cannot be read: {error.strerror}"
 
 
 def view(desk: PageContext) -> PolicyView:
