@@ -11,7 +11,7 @@ from ringfence.toolkit.state import audit_columns
 from ringfence.toolkit.state.audit_columns import Kind
 from ringfence.toolkit.state.protocol import State
 
-SEGMENTS = 10  # archived segments that are read, the newest ones
+SEGMENTS = 50  # archived segments that are read, the newest ones
 
 _PARTS = (
     "SELECT {} kind, count(*), min(time), max(time) FROM audit WHERE time IS NOT NULL AND {} GROUP BY {} kind"
@@ -20,7 +20,10 @@ _PARTS = (
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How many records of a kind there are; the first and the last time in POSIX seconds."""
+    """How many records of a kind there are; the first and the last time in POSIX seconds.
+
+    Of an archived segment that is counted by its summary, the times are those of the segment.
+    """
 
     kind: Kind
     records: int
@@ -60,7 +63,13 @@ def since(state: State, time: float) -> tuple[list[Counted], bool]:
         summary = file.summary()
         if summary is not None and summary.until < time:
             return found, True
-        found += _read((body for _, body in file.records()), time)
+        if summary is not None and summary.since >= time:
+            ends = summary.since, summary.until
+            found += [
+                Counted(audit_columns.parse(kind), count, *ends) for kind, count in summary.kinds.items()
+            ]
+        else:
+            found += _read((body for _, body in file.records()), time)
     return found, len(files) <= SEGMENTS
 
 

@@ -208,15 +208,23 @@ def matching(
 
     Reads only candidates, among the records that exist when it begins.
     """
+    found = candidates(state, wanted, after=after, before=before, back=back)
+    return (record for record in found if wanted.fits(state, record))
+
+
+def candidates(
+    state: State, wanted: RecordFilter, *, after: int = 0, before: int | None = None, back: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Yield the records that may match, in the order of `matching`, for a caller that bounds how many it
+    tests.
+    """
     last, files = head(state)[0], packed(state.archive)
     last = last if before is None else min(last, before - 1)
     live = max(after, files[-1].last if files else 0) + 1
     within = (after, last)
     parts = [_in_database(state, wanted, live, last, back), _in_files(state, wanted, files, within, back)]
     for body in chain.from_iterable(parts if back else parts[::-1]):
-        record = json.loads(body)
-        if wanted.fits(state, record):
-            yield record
+        yield json.loads(body)
 
 
 def _in_database(state: State, wanted: RecordFilter, first: int, last: int, back: bool) -> Iterator[str]:

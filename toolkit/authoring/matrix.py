@@ -110,9 +110,10 @@ def matrix(  # noqa: PLR0913  what is judged, and which names
     found = Matrix(tuple((agent, action) for agent in agents for action in actions))
     found.own = own_files(workspace, "/".join(names) or ".", most=most, every=every)
     judge = _Judge(workspace, policy)
-    for inner, directory in found.own.paths:
-        cells = tuple(judge.cell(column, inner, directory) for column in found.columns)
-        found.rows.append(Row(inner, directory, cells))
+    found.rows = [
+        Row(inner, directory, judge.cells(found.columns, inner, directory))
+        for inner, directory in found.own.paths
+    ]
     found.cells = list(judge.numbers)
     found.rows.sort(key=lambda row: row.path.split("/"))
     return found
@@ -128,14 +129,25 @@ class _Judge:
         # By identity, as hashing a rule is slow; the rule is kept so that its identity stays its own.
         self._by_rule: dict[tuple[Effect, int], tuple[Rule, int]] = {}
 
-    def cell(self, column: tuple[str, str], path: str, directory: bool) -> int:
-        """Return the number of the cell of one path for one agent's action."""
-        agent, action = column
+    def cells(self, columns: Sequence[tuple[str, str]], path: str, directory: bool) -> tuple[int, ...]:
+        """Return the numbers of the cells of one path, for each agent's action."""
+        reading, changing = self._built_in(path, reading=True), self._built_in(path, reading=False)
+        return tuple(
+            self._cell(agent, action, path, directory) if number is None else number
+            for agent, action in columns
+            for number in (reading if action == "read" else changing,)
+        )
+
+    def _built_in(self, path: str, *, reading: bool) -> int | None:
+        """Return the number of the cell of a path that no policy can permit; None for others."""
         try:
-            self._workspace.guard(path, reading=action == "read")
+            self._workspace.guard(path, reading=reading)
         except CallError as error:
-            built_in = f"built in, whatever the policy says: {error.code}"
-            return self._number(Cell(Effect.DENY, built_in, "built in"))
+            because = f"built in, whatever the policy says: {error.code}"
+            return self._number(Cell(Effect.DENY, because, "built in"))
+        return None
+
+    def _cell(self, agent: str, action: str, path: str, directory: bool) -> int:
         effect, rule = self._policy.verdict(agent, action, action, path, directory, fold=self._workspace.fold)
         if rule is None:
             judged = decision(effect, rule, agent, action, action, path)

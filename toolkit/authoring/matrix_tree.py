@@ -91,9 +91,13 @@ def tree(matrix: Matrix, keeps: Keeps | None = None) -> Tree:
         for action in named
     ]
     found = Tree(agents, tuple(named), {ROOT: Node(ROOT, True)})
+    known: dict[tuple[int, ...], list[Verdict]] = {}  # most rows have the same few cells
     for row in matrix.rows:
         if keeps is None or (not row.directory and keeps(row, matrix)):
-            _add(found, row, [_verdict(matrix, row, column) for column in columns])
+            verdicts = known.get(row.cells)
+            if verdicts is None:
+                verdicts = known[row.cells] = [_verdict(matrix, row, column) for column in columns]
+            _add(found, row, verdicts)
     _sum_up(found, len(columns))
     return found
 

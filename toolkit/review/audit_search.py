@@ -22,7 +22,7 @@ from ringfence.toolkit.session.session import Session
 
 SHOWN = 100  # calls on one page
 COUNTED = 2_000  # matching records that are counted
-EXAMINED = 10_000  # candidate records that are read for one page
+EXAMINED = 5_000  # candidate records that are read for one page
 _DIRECT = ("session", "agent", "tool", "path", "command", "effect", "would", "outcome", "by")
 _FLAGS: Mapping[str, Callable[[Record], bool]] = {"changes": changes, "destroys": destroys}
 NAMES = (*_DIRECT, *_FLAGS, "from", "to")
@@ -171,12 +171,11 @@ def _rows(
 
 def _read(session: Session, search: Search, before: int | None) -> tuple[list[dict[str, Any]], int | None]:
     """Return matching records, newest first, and the number before which more may be; None at the end."""
-    candidates = audit.matching(session.state, search.wanted, before=before, back=True)
-    found: list[dict[str, Any]] = []
-    for looked, record in enumerate(candidates):
+    state, found = session.state, list[dict[str, Any]]()
+    for looked, record in enumerate(audit.candidates(state, search.wanted, before=before, back=True)):
         if looked >= EXAMINED or len(found) >= COUNTED:
             return found, int(record["seq"]) + 1
-        if search.keeps(record):
+        if search.keeps(record) and search.wanted.fits(state, record):
             found.append(record)
     return found, None
 
