@@ -40,6 +40,7 @@ OPTIONAL = {
     "toolkit.testing.faults.sftp_proxy": {"paramiko"},
     "toolkit.state.postgres": {"psycopg"},
     "toolkit.state.schema_ownership": {"psycopg"},
+    "toolkit.state.shared_states": {"psycopg"},
     "toolkit.storage.azure": {"azure", "aiohttp"},
     "toolkit.http": SERVING,
     "toolkit.cli.commands.serve_http": SERVING,
@@ -307,9 +308,9 @@ MAY_IMPORT = {
     ),
     "toolkit": words("toolkit.approvals toolkit.call toolkit.errors toolkit.session toolkit.tools"),
     "toolkit.granting": words(
-        "policy toolkit.approvals toolkit.audit toolkit.errors toolkit.grant_patterns toolkit.paths"
-        " toolkit.plan toolkit.protected_paths toolkit.session toolkit.storage toolkit.text toolkit.tools"
-        " toolkit.workspace"
+        "policy policy.patterns toolkit.approvals toolkit.audit toolkit.errors toolkit.grant_patterns"
+        " toolkit.paths toolkit.plan toolkit.protected_paths toolkit.session toolkit.storage toolkit.text"
+        " toolkit.tools toolkit.workspace"
     ),
     "toolkit.rule_offers": words(
         "policy policy.analysis policy.commands policy.errors policy.evaluation policy.formatting"

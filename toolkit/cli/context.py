@@ -16,6 +16,7 @@ from ringfence.toolkit.cli.output import Screen, is_terminal
 from ringfence.toolkit.cli.runner import UsageError
 from ringfence.toolkit.errors import CODES, CallError
 from ringfence.toolkit.locations import shown
+from ringfence.toolkit.state.open import names_schema
 from ringfence.toolkit.storage.local_roots import local_path
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ def policy_of(arguments: argparse.Namespace, root: str) -> Policy:
 
 
 def source_of(arguments: argparse.Namespace, root: str) -> Path | None:
-    """The file of the policy in force, or None without a policy."""
+    """The file of the policy in force, or None without a policy; of a workspace elsewhere only `--policy`."""
+    if arguments.policy is None and names_schema(getattr(arguments, "state", None)):
+        return None
     return policy_in(arguments, root) if arguments.policy is None else policy_file(arguments.policy)
 
 

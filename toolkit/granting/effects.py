@@ -5,19 +5,43 @@ The lines have the scope in words, how many paths it opens, and which pending or
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from ringfence.policy import Policy
+from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit.approvals.requests import ONCE, PENDING, Answer, Request
+from ringfence.toolkit.approvals.store import Approvals
 from ringfence.toolkit.audit.command_records import TO_RUN
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.granting.reach import Reach, reach
 from ringfence.toolkit.granting.scopes import in_words
-from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.text import escape
+from ringfence.toolkit.workspace.workspace import Workspace
 
 _NAMED = 5  # requests that are named
 
 
-def effects(session: Session, request: Request, answer: Answer, policy: Policy | None = None) -> list[str]:
+class Asked(Protocol):
+    """What a person's answer needs: a session, or the requests of a workspace that is elsewhere."""
+
+    @property
+    def approvals(self) -> Approvals:
+        """The requests and answers."""
+
+    @property
+    def workspace(self) -> Workspace | None:
+        """The workspace; None if it is elsewhere."""
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force, as far as it is known."""
+
+    @property
+    def fold(self) -> Fold:
+        """How the workspace compares names, as far as it is known."""
+
+
+def effects(session: Asked, request: Request, answer: Answer, policy: Policy | None = None) -> list[str]:
     """Return the effects of an answer as lines. `policy` replaces the session's policy.
 
     Raises CallError `invalid_arguments` for a pattern that is none.
@@ -42,11 +66,9 @@ def effects(session: Session, request: Request, answer: Answer, policy: Policy |
     return lines
 
 
-def reach_of(
-    session: Session, request: Request, answer: Answer, policy: Policy | None = None
-) -> Reach | None:
-    """Return what the grant opens; None if that is this change alone, or the store does not answer."""
-    if answer.scope == ONCE:
+def reach_of(session: Asked, request: Request, answer: Answer, policy: Policy | None = None) -> Reach | None:
+    """Return what the grant opens; None if that is this change alone, or the files cannot be looked at."""
+    if answer.scope == ONCE or session.workspace is None:
         return None
     try:
         return reach(session.workspace, policy or session.policy, request, answer.scope, answer.pattern)

@@ -16,6 +16,7 @@ from ringfence.policy.errors import PolicyError
 from ringfence.policy.formatting import rule_lines
 from ringfence.policy.formatting.formatter import LayoutError
 from ringfence.policy.model import Rule
+from ringfence.policy.patterns.syntax import Folding
 from ringfence.toolkit.approvals.requests import PENDING, RULE, Request
 from ringfence.toolkit.approvals.store import Approvals
 from ringfence.toolkit.errors import CallError
@@ -25,8 +26,9 @@ from ringfence.toolkit.rule_offers import policy_file
 from ringfence.toolkit.rule_offers.candidates import WIDTHS
 from ringfence.toolkit.rule_offers.changed_rules import only_removes
 from ringfence.toolkit.rule_offers.marks import AnsweredRule, answered_rules, in_force, rule_id
-from ringfence.toolkit.rule_offers.offers import Names, Offer, Offers, PolicyText, offers
+from ringfence.toolkit.rule_offers.offers import Names, Offer, Offers, PolicyText, answers, offers
 from ringfence.toolkit.rule_offers.policy_file import PolicyFile
+from ringfence.toolkit.rule_offers.proof import only_answers
 from ringfence.toolkit.storage.backend import at
 from ringfence.toolkit.workspace.workspace import Workspace
 
@@ -49,7 +51,7 @@ def names_in(workspace: Workspace, policy: Policy, most: int = LOOKED_AT) -> Nam
 
 
 def offers_for(  # noqa: PLR0913  a request, where its rule would be written, and times
-    workspace: Workspace,
+    workspace: Workspace | None,
     policy: Policy,
     source: Path,
     request: Request,
@@ -60,20 +62,38 @@ def offers_for(  # noqa: PLR0913  a request, where its rule would be written, an
 ) -> tuple[Offers, PolicyFile]:
     """Return the offers for a request, and the file that each would be written to.
 
+    Without the workspace (it is elsewhere) nobody knows which paths are there, nor how names are compared: a
+    rule has to be proved for each way.
+
     Raises CallError `permission_denied` if there is no such file, and PolicyError if the policy has stopped
     loading.
     """
     file = policy_file.file_for_rules(source, policy)
     try:
-        names = names_in(workspace, policy)
+        names = names_in(workspace, policy) if workspace is not None else Names((), whole=False)
     except CallError:
         names = Names((), whole=False)  # a person can decide although the store does not answer
     text = PolicyText(file.name, file.data)
     policy = file.reload(file.data)
-    made = offers(
-        request, policy, text, file.reload, names, now=now, until=until, fold=workspace.fold, widths=widths
-    )
-    return made, file
+    fold = workspace.fold if workspace is not None else Folding.NONE
+    made = offers(request, policy, text, file.reload, names, now=now, until=until, fold=fold, widths=widths)
+    return made if workspace is not None else _for_every_fold(made, request, policy, now), file
+
+
+def _for_every_fold(made: Offers, request: Request, policy: Policy, now: float) -> Offers:
+    """Return the offers that are safe, and answer the request, however the workspace compares names."""
+    kept, left = [], list(made.left_out)
+    for offer in made.offers:
+        others = (Folding.CASE, Folding.FORM)
+        if all(
+            answers(offer.after.at(now), request, fold)
+            and only_answers(policy, offer.after, now, fold=fold).holds
+            for fold in others
+        ):
+            kept.append(offer)
+        else:
+            left.append((offer.words, "it is not safe where letter case makes no difference in names"))
+    return Offers(tuple(kept), tuple(left))
 
 
 def write(  # noqa: PLR0913  an offer, its file, and who answers why

@@ -47,7 +47,9 @@ class Opened:
         """Return what opens now: `opens 13 paths more that are there now: a.md, b.md, c.md, …`."""
         if self.command:
             return "opens no path: what a command changes is judged by itself"
-        if not self.paths and self.whole:
+        if not self.paths and not self.whole:
+            return "how many paths it opens now is not known"
+        if not self.paths:
             return "opens nothing else that is there now"
         number = plural(self.paths, "path")
         names = ", ".join(map(escape, self.first)) + (", …" if self.paths > len(self.first) else "")

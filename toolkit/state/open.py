@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import FILE, StoragePlace, shown
@@ -10,6 +11,8 @@ from ringfence.toolkit.state.errors import log_former_state, unavailable
 from ringfence.toolkit.state.files import Owning
 from ringfence.toolkit.state.protocol import MEMORY, SHARED, State
 from ringfence.toolkit.state.sqlite import SqliteState
+
+_NAMED = re.compile(r"#ringfence_[0-9a-f]{16}\Z")
 
 
 def open_state(
@@ -38,6 +41,12 @@ def default_place(place: StoragePlace, state: str | None) -> str:
     if state == MEMORY:
         return MEMORY
     _check_url(state or "")
+    if names_schema(state):
+        raise CallError(
+            "history_unavailable",
+            "This --state names the schema of one workspace, which only `ringfence approvals` takes",
+            hint="leave out what begins with #: the schema of a workspace is found by its root",
+        )
     if state is None or not state.startswith(SHARED):
         return _folder(place, place.name, state)
     from ringfence.toolkit.state.machine_identity import machine_identity
@@ -49,6 +58,11 @@ def default_place(place: StoragePlace, state: str | None) -> str:
         except OSError as error:
             raise unavailable(error) from None
     return _schema(name, state)
+
+
+def names_schema(state: str | None) -> bool:
+    """Whether a state is the URL of a database with the schema of one workspace after a `#`."""
+    return state is not None and state.startswith(SHARED) and _NAMED.search(state) is not None
 
 
 def former_place(place: StoragePlace, state: str | None) -> str | None:

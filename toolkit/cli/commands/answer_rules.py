@@ -16,17 +16,19 @@ from ringfence.toolkit.approvals.requests import RULE, Request
 from ringfence.toolkit.approvals.store import Approvals
 from ringfence.toolkit.cli.approval_prompt import confirm, whoami
 from ringfence.toolkit.cli.column_layout import Column
-from ringfence.toolkit.cli.context import open_record, open_to_answer, policy_of, root_of, source_of
+from ringfence.toolkit.cli.context import policy_of, root_of, source_of
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.record_table import print_table
+from ringfence.toolkit.cli.requests_elsewhere import NO_POLICY, NOT_YET, open_for_answer, open_to_see
 from ringfence.toolkit.cli.rule_offers_shown import afterwards, named, rule_end, show_left_out, show_offer
 from ringfence.toolkit.cli.runner import DONE, UsageError
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.granting.effects import Asked
 from ringfence.toolkit.rule_offers import answering, policy_file
 from ringfence.toolkit.rule_offers.marks import AnsweredRule, answered_rules, request_of
 from ringfence.toolkit.rule_offers.offers import Offer, Offers
 from ringfence.toolkit.rule_offers.settling import by_rule
-from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.state.open import names_schema
 from ringfence.toolkit.text import escape, plural, when
 
 _COLUMNS = (
@@ -46,7 +48,11 @@ def source(arguments: argparse.Namespace) -> Path:
     """The policy's file. Raises UsageError without one."""
     found = source_of(arguments, root_of(arguments)[0])
     if found is None:
-        raise UsageError("there is no policy that a rule could be written to; `ringfence init` makes one")
+        raise UsageError(
+            NO_POLICY
+            if names_schema(arguments.state)
+            else "there is no policy that a rule could be written to; `ringfence init` makes one"
+        )
     return found
 
 
@@ -59,7 +65,7 @@ def grant_always(arguments: argparse.Namespace, screen: Screen) -> int:
     now, place = time.time(), source(arguments)
     until = rule_end(arguments.until, now)
     policy = policy_of(arguments, root_of(arguments)[0])
-    with open_to_answer(arguments) as session:
+    with open_for_answer(arguments) as session:
         approvals = session.approvals
         request = approvals.get(arguments.id)
         finished = answering.complete(approvals, policy, request.id, by=whoami())
@@ -78,6 +84,8 @@ def grant_always(arguments: argparse.Namespace, screen: Screen) -> int:
         request = answering.write(approvals, request, offer, file, by=whoami(), reason=arguments.reason)
         others = settle_with(arguments, settled.waiting, screen)
         done = answering.settle_others(approvals, others, offer.id, RULE, by=whoami())
+    if names_schema(arguments.state):
+        screen.note(NOT_YET, "yellow")
     return _told(request, offer, list(settled.waiting), done, screen)
 
 
@@ -132,7 +140,7 @@ def _told(
     return DONE
 
 
-def show_offers(session: Session, request: Request, arguments: argparse.Namespace, screen: Screen) -> None:
+def show_offers(session: Asked, request: Request, arguments: argparse.Namespace, screen: Screen) -> None:
     """Print the rules that would answer a request, each with its command, or why there is none."""
     try:
         found, _ = offered(session, request, arguments)
@@ -154,7 +162,7 @@ def show_offers(session: Session, request: Request, arguments: argparse.Namespac
 
 
 def offered(
-    session: Session, request: Request, arguments: argparse.Namespace
+    session: Asked, request: Request, arguments: argparse.Namespace
 ) -> tuple[Offers, policy_file.PolicyFile]:
     """The offers for a request, with the end that is proposed first, and the file for the rule.
 
@@ -162,13 +170,14 @@ def offered(
     """
     place = source_of(arguments, root_of(arguments)[0])
     if place is None:
-        raise CallError("permission_denied", "There is no policy", hint="`ringfence init` makes one")
+        hint = NO_POLICY if names_schema(arguments.state) else "`ringfence init` makes one"
+        raise CallError("permission_denied", "There is no policy", hint=hint)
     now = time.time()
     policy = Policy.load(place)
     return answering.offers_for(session.workspace, policy, place, request, now=now, until=rule_end(None, now))
 
 
-def offers_json(session: Session, request: Request, arguments: argparse.Namespace) -> dict[str, Any]:
+def offers_json(session: Asked, request: Request, arguments: argparse.Namespace) -> dict[str, Any]:
     """The offers as JSON values, with the reasons for what is not offered."""
     try:
         found, file = offered(session, request, arguments)
@@ -185,7 +194,7 @@ def rules(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the rules of the policy that answers wrote."""
     policy = policy_of(arguments, root_of(arguments)[0])
     found = answered_rules(policy.whole)
-    with open_record(arguments) as session:
+    with open_to_see(arguments) as session:
         known = {each.id: _request(session.approvals, each.id) for each in found}
     if screen.as_json:
         screen.json([_json(each, known[each.id]) for each in found])
@@ -236,7 +245,7 @@ def revoke_rule(arguments: argparse.Namespace, screen: Screen) -> int:
     policy = Policy.load(place, kept=False)
     file, data = answering.without(policy, place, arguments.id)
     found = answering.find(policy, arguments.id)
-    with open_to_answer(arguments) as session:
+    with open_for_answer(arguments) as session:
         settled = session.approvals.revoke_rule(
             arguments.id,
             by=whoami(),

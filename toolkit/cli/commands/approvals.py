@@ -22,18 +22,18 @@ from ringfence.toolkit.approvals.requests import (
 )
 from ringfence.toolkit.cli.approval_prompt import confirm, heading, whoami
 from ringfence.toolkit.cli.column_layout import Column
-from ringfence.toolkit.cli.context import open_record, open_to_answer, options_of, policy_of, root_of
+from ringfence.toolkit.cli.context import options_of, policy_of, root_of
 from ringfence.toolkit.cli.log_rows import short_time
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.record_table import print_table
+from ringfence.toolkit.cli.requests_elsewhere import open_for_answer, open_to_see
 from ringfence.toolkit.cli.runner import DONE, UsageError
 from ringfence.toolkit.durations import ahead
 from ringfence.toolkit.granting.asker import told_lines
 from ringfence.toolkit.granting.confirmations import confirmation
-from ringfence.toolkit.granting.effects import effects, reach_of
+from ringfence.toolkit.granting.effects import Asked, effects, reach_of
 from ringfence.toolkit.granting.losses import LOSS, RANKS, loss
 from ringfence.toolkit.granting.scopes import PATHS_LAST, Scope, granted_in_words, scopes
-from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.text import escape, plural, when
 
 PAGE = 50  # requests in one table
@@ -51,7 +51,7 @@ def list_requests(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the requests: those that lose most first (as JSON the oldest), together what one settles."""
     from ringfence.toolkit.rule_offers.settling import together
 
-    with open_record(arguments) as session:
+    with open_to_see(arguments) as session:
         groups = together(session.approvals.listing(every=arguments.all))
     if not screen.as_json:
         groups.sort(key=lambda group: min(map(_rank, group)))  # stable: the oldest of them first
@@ -99,7 +99,7 @@ def show(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print one request as the terminal prompt does, with its whole preview and scopes."""
     from ringfence.toolkit.cli.commands import answer_rules  # the analysis is slow to import
 
-    with open_record(arguments) as session:
+    with open_to_see(arguments) as session:
         request = session.approvals.get(arguments.id)
         if screen.as_json:
             waits = request.state == PENDING
@@ -120,7 +120,7 @@ def show(arguments: argparse.Namespace, screen: Screen) -> int:
     return DONE
 
 
-def _show_scopes(session: Session, request: Request, arguments: argparse.Namespace, screen: Screen) -> None:
+def _show_scopes(session: Asked, request: Request, arguments: argparse.Namespace, screen: Screen) -> None:
     """Print the scopes of a grant, the narrowest first, each with its command."""
     policy = _policy(arguments)
     screen.line("  it can be granted for:", "dim")
@@ -130,7 +130,7 @@ def _show_scopes(session: Session, request: Request, arguments: argparse.Namespa
         screen.line(f"      ringfence approvals grant {request.id}{_options(scope)}", "dim")
 
 
-def _reach(session: Session, request: Request, scope: Scope, policy: Policy) -> str:
+def _reach(session: Asked, request: Request, scope: Scope, policy: Policy) -> str:
     found = reach_of(session, request, Answer(True, scope.name, pattern=scope.pattern), policy)
     return "" if found is None else f"; {found.in_words()}"
 
@@ -150,7 +150,7 @@ def grant(arguments: argparse.Namespace, screen: Screen) -> int:
     scope = PATTERN if arguments.pattern is not None else arguments.scope
     until = None if arguments.until is None else end(arguments.until, time.time())
     answer = Answer(True, scope, arguments.reason, whoami(), arguments.pattern, until, arguments.yes)
-    with open_to_answer(arguments) as session:
+    with open_for_answer(arguments) as session:
         request = session.approvals.get(arguments.id)
         # An answer without an end may be given one: the words have it as it was given.
         told = effects(session, request, answer, _policy(arguments)) if scope != ONCE else []
@@ -174,7 +174,7 @@ def grant(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def _settle_others(
-    session: Session, request: Request, answer: Answer, arguments: argparse.Namespace, screen: Screen
+    session: Asked, request: Request, answer: Answer, arguments: argparse.Namespace, screen: Screen
 ) -> list[str]:
     """Settle what else waits and this grant covers, if the person wants it; return the ids."""
     if answer.scope == ONCE:
@@ -202,7 +202,7 @@ def _confirm(told: list[str], request: Request, screen: Screen) -> None:
 
 def refuse(arguments: argparse.Namespace, screen: Screen) -> int:
     """Refuse a request."""
-    with open_to_answer(arguments) as session:
+    with open_for_answer(arguments) as session:
         answer = Answer(False, reason=arguments.reason, by=whoami())
         request = session.approvals.answer(arguments.id, answer)
     return _told(request, arguments, screen)
@@ -210,7 +210,7 @@ def refuse(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def reopen(arguments: argparse.Namespace, screen: Screen) -> int:
     """Make a refused request pending again."""
-    with open_to_answer(arguments) as session:
+    with open_for_answer(arguments) as session:
         request = session.approvals.reopen(arguments.id, by=whoami(), reason=arguments.reason)
         covering = session.approvals.covering(request)
     if covering is not None:
@@ -220,7 +220,7 @@ def reopen(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def revoke(arguments: argparse.Namespace, screen: Screen) -> int:
     """Revoke a grant."""
-    with open_to_answer(arguments) as session:
+    with open_for_answer(arguments) as session:
         request = session.approvals.revoke(arguments.id, by=whoami(), reason=arguments.reason)
     return _told(request, arguments, screen)
 

@@ -223,7 +223,14 @@ BRINGING_BACK = (
     *(*AUDITED, JSON, DRY_RUN),
 )
 ON_TASKS = (TASKS, ROOT, POLICY, STATE, PLACE, *AUDITED, JSON)
-APPROVING = (ROOT, ENDPOINT, STATE, PLACE, *AUDITED, JSON)
+STATE_ELSEWHERE = opt(
+    "--state",
+    metavar="DIR",
+    completes="directory",
+    says="the place of the requests: a directory, or a postgresql:// URL, with #ringfence_… for a workspace"
+    " on another machine (default: the user's state directory)",
+)
+APPROVING = (ROOT, ENDPOINT, STATE_ELSEWHERE, PLACE, *AUDITED, JSON)
 PICKING = (
     opt("--agent", dest="by_agent", metavar="NAME", says="only calls of this agent and its sub-agents"),
     opt("--tool", metavar="TOOL", says="only calls of this tool"),
