@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -133,6 +134,15 @@ def _new_folder(factory: pytest.TempPathFactory, kind: str, name: str) -> Path:
 def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty folder of the test's own, in place of pytest's fixture; pytest removes it after three runs."""
     return _new_folder(tmp_path_factory, "t", re.sub(r"\W", "_", request.node.name)[:30])
+
+
+# Each worker gets a part of the list, and takes from another's when it is done: the tests of a module stay
+# together and share its servers, which would else be started for each worker.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None
 
 
 @pytest.fixture(autouse=True)
