@@ -48,7 +48,7 @@ OPTIONAL = {
     "toolkit.language_server": {"pygls", "lsprotocol"},
     "toolkit.cli.watch.app": {"textual"},
     "toolkit.cli.watch.dialogs": {"textual"},
-    "toolkit.cli.watch.listing": {"textual"},
+    "toolkit.cli.watch.rule_screens": {"textual"},
 }
 
 

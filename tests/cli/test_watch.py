@@ -21,12 +21,12 @@ pytest.importorskip("textual", reason="no Textual: pip install 'ringfence[watch]
 
 from textual.binding import Binding
 from textual.pilot import Pilot
-from textual.widgets import Input, RichLog, Static, TextArea, Tree
+from textual.widgets import Input, OptionList, RichLog, Static, TextArea
 
 from ringfence.policy import Policy
 from ringfence.toolkit.approvals.requests import Answer
 from ringfence.toolkit.cli.watch.app import Watch
-from ringfence.toolkit.cli.watch.dialogs import Sure
+from ringfence.toolkit.cli.watch.dialogs import Choice, Sure
 from ringfence.toolkit.monitoring.dashboard import Board, doing, label
 from ringfence.toolkit.session.session import Session
 
@@ -54,11 +54,15 @@ class Desk:
         *,
         hold: float = 0.0,
         clock: Callable[[], float] = lambda: 0.0,
+        size: tuple[int, int] = (120, 40),
+        source: Path | None = None,
         **how: Any,
     ) -> None:
         async def run() -> None:
-            app = Watch(Board(self.looker, **how), self.act_as, every=3600, hold=hold, clock=clock)
-            async with app.run_test(size=(120, 40)) as pilot:
+            board = Board(self.looker, **how)
+            app = Watch(board, self.act_as, source, every=3600, hold=hold, clock=clock)
+            async with app.run_test(size=size) as pilot:
+                await until(pilot, lambda: bool(lines(app)))
                 await pilot.pause()
                 await act(app, pilot)
 
@@ -76,21 +80,33 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     found.looker.close()
 
 
+async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
+    """Wait for a condition, for half a minute at most."""
+    for _ in range(300):
+        if holds():
+            return
+        await pilot.pause(0.1)
+    raise AssertionError("it has not come true")
+
+
 async def question(app: Watch, pilot: Pilot[None]) -> str:
     """What `Sure` shows, once it is on the screen."""
-    while not isinstance(app.screen, Sure):
-        await pilot.pause(0.1)
+    await until(pilot, lambda: isinstance(app.screen, Sure))
     await pilot.pause()
-    return str(app.screen.query_one("VerticalScroll Static", Static).content)
+    return "\n".join(str(one.content) for one in app.screen.query(Static))
 
 
 def shown(app: Watch) -> str:
     return str(app.query_one("#detail", Static).content)
 
 
+def said(app: Watch) -> str:
+    return str(app.query_one("#said", Static).content)
+
+
 def lines(app: Watch) -> list[str]:
-    tree = app.query_one(Tree)
-    return [str(tree.get_node_at_line(n).label) for n in range(tree.last_line + 1)]  # type: ignore[union-attr]
+    listed = app.query_one("#list", OptionList)
+    return [str(listed.get_option_at_index(n).prompt) for n in range(listed.option_count)]
 
 
 async def settled(app: Watch, pilot: Pilot[None]) -> None:
@@ -100,8 +116,8 @@ async def settled(app: Watch, pilot: Pilot[None]) -> None:
 
 
 async def choose(app: Watch, pilot: Pilot[None], text: str) -> None:
-    tree = app.query_one(Tree)
-    tree.move_cursor_to_line(next(n for n, line in enumerate(lines(app)) if text in line))
+    listed = app.query_one("#list", OptionList)
+    listed.highlighted = next(n for n, line in enumerate(lines(app)) if text in line)
     await pilot.pause()
 
 
@@ -109,7 +125,7 @@ def test_what_waits_is_shown_with_its_rule_and_its_diff(desk: Desk) -> None:
     desk.call("delete", path="a", description="no longer needed")
 
     async def act(app: Watch, pilot: Pilot[None]) -> None:
-        assert lines(app)[0] == "Approvals (1)"
+        assert lines(app)[0].startswith("Approvals (1)")
         text = shown(app)
         for part in ("delete: a", "agent: coder", 'delete "*"', "no longer needed", "-a one"):
             assert part in text
@@ -124,7 +140,7 @@ def test_approving_once(desk: Desk) -> None:
     async def act(app: Watch, pilot: Pilot[None]) -> None:
         await pilot.press("a")
         await settled(app, pilot)
-        assert lines(app)[0] == "Approvals (0)"
+        assert lines(app)[0].startswith("Approvals (0)")
 
     desk.watch(act)
     assert desk.call("delete", path="a").ok
@@ -135,10 +151,13 @@ def test_approving_for_the_session(desk: Desk) -> None:
     desk.call("delete", path="a")
 
     async def act(app: Watch, pilot: Pilot[None]) -> None:
-        await pilot.press("s")
+        await pilot.press("m")
+        await until(pilot, lambda: isinstance(app.screen, Choice))
+        await pilot.press("end", "enter")
         assert 'delete "*" asks of agent coder with delete' in await question(app, pilot)
         await pilot.press("y")
         await settled(app, pilot)
+        assert "x: take it back" in said(app)
 
     desk.watch(act)
     assert desk.call("delete", path="a").ok
@@ -149,9 +168,12 @@ def test_approving_paths_shows_what_that_opens(desk: Desk) -> None:
     desk.call("delete", path="a")
 
     async def act(app: Watch, pilot: Pilot[None]) -> None:
-        await pilot.press("p")
-        while len(app.screen_stack) < 2:
-            await pilot.pause(0.1)
+        await pilot.press("m")
+        await until(pilot, lambda: isinstance(app.screen, Choice))
+        listed = app.screen.query_one(OptionList)
+        choices = [str(listed.get_option_at_index(n).prompt) for n in range(listed.option_count)]
+        assert choices[0].startswith("these paths: /a") and "opens 1 path that is there now" in choices[0]
+        assert choices[-1].startswith("this session (night)"), "the widest comes last"
         await pilot.press("home", "enter")
         told = await question(app, pilot)
         assert "for these paths until" in told and "/a, all that" in told
@@ -174,12 +196,13 @@ def test_a_second_press_does_not_grant_what_has_just_come_onto_the_screen(desk: 
         await pilot.press("a")
         await settled(app, pilot)
         assert "delete: b" in shown(app)
-        now[0] += 1.0
-        await pilot.press("a")
-        await settled(app, pilot)
-        assert lines(app)[0] == "Approvals (1)"
+        for _ in range(5):  # a key that is held down, or pressed again and again, never answers
+            now[0] += 0.9
+            await pilot.press("a")
+            await settled(app, pilot)
+        assert lines(app)[0].startswith("Approvals (1)")
 
-    desk.watch(act, hold=1.5, clock=lambda: now[0])
+    desk.watch(act, hold=1.0, clock=lambda: now[0])
     assert desk.call("delete", path="a").ok
     assert desk.call("delete", path="b").status == "approval_required"
 
@@ -188,12 +211,12 @@ def test_what_was_refused_is_listed_and_answered_after_reopening(desk: Desk) -> 
     desk.agent.approvals.answer(desk.call("delete", path="a").data["approval"]["id"], Answer(False))
 
     async def act(app: Watch, pilot: Pilot[None]) -> None:
-        assert "Refused, o reopens" in lines(app)
-        await choose(app, pilot, "Delete file a")
-        for key in ("a", "o", "a"):
+        assert "Answered; x takes an answer back" in lines(app)
+        await choose(app, pilot, "⊘ refused: Delete file a")
+        for key in ("a", "x", "a"):
             await pilot.press(key)
             await settled(app, pilot)
-            if key != "o":
+            if key != "x":
                 refused = desk.call("delete", path="a").error
                 if refused is not None:
                     assert refused["code"] == "approval_refused"
@@ -335,7 +358,7 @@ def test_sub_agents_are_shown_under_who_they_work_for(desk: Desk) -> None:
     async def act(app: Watch, pilot: Pilot[None]) -> None:
         found = lines(app)
         assert "night (2 files)" in found
-        assert found.index("coder/tests") < next(n for n, line in enumerate(found) if "theirs" in line)
+        assert found.index("  coder/tests") < next(n for n, line in enumerate(found) if "theirs" in line)
 
     desk.watch(act)
     desk.watch(act, only="night")
@@ -403,20 +426,21 @@ def test_in_a_real_terminal(desk: Desk, tmp_path: Path) -> None:
     subprocess.run(command, check=True, env={**os.environ, "TERM": "xterm-256color", "PYTHONPATH": str(HERE)})
 
     def screen(wanted: str, press: str | None = None) -> str:
-        for _ in range(150):
+        for _ in range(30):
             if press is not None:
                 subprocess.run([*server, "send-keys", press], check=True)
-            time.sleep(0.2)
-            found = subprocess.run(
-                [*server, "capture-pane", "-p"], capture_output=True, text=True, check=False
-            ).stdout
-            if wanted in found:
-                return found
+            for _ in range(7):  # longer than the hold, which each key that comes too early begins anew
+                found = subprocess.run(
+                    [*server, "capture-pane", "-p"], capture_output=True, text=True, check=False
+                ).stdout
+                if wanted in found:
+                    return found
+                time.sleep(0.2)
         raise AssertionError(f"{wanted!r} is not on the screen:\n{found}")
 
     try:
         assert "Approvals (1)" in screen("no longer needed")
-        screen("Approvals (0)", press="a")  # taken once it was on the screen for long enough
+        assert "x: take it back" in screen("Approvals (0)", press="a")
         assert desk.call("delete", path="a", description="no longer needed").ok
         screen("night (1 file)")
         subprocess.run([*server, "send-keys", "End"], check=True)
@@ -426,12 +450,15 @@ def test_in_a_real_terminal(desk: Desk, tmp_path: Path) -> None:
         subprocess.run([*server, "kill-server"], check=False, capture_output=True)
 
 
-def test_the_picture_and_the_page_have_every_key() -> None:
-    drawn = (HERE / "docs" / "images" / "watch.svg").read_text(encoding="utf-8")
-    picture = html.unescape(re.sub(r"<[^>]*>", "", drawn)).replace("\xa0", " ")
-    page = (HERE / "docs" / "how-to" / "watch-agents-at-work.md").read_text(encoding="utf-8")
+def test_the_pictures_and_the_page_have_every_key() -> None:
     keys = [one for one in Watch.BINDINGS if isinstance(one, Binding)]
     assert len(keys) > 5
-    hint = "run `python docs/images/watch.py`"
-    assert [one.description for one in keys if f"{one.key} {one.description}" not in picture] == [], hint
+    page = (HERE / "docs" / "how-to" / "watch-agents-at-work.md").read_text(encoding="utf-8")
     assert [one.key for one in keys if f"| `{one.key}` |" not in page] == []
+    of_a_request = [one for one in keys if one.action not in ("undo", "restore", "take_back")]
+    for name, wanted in {"watch": [*of_a_request, keys[7]], "watch-80x24": of_a_request}.items():
+        drawn = (HERE / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8")
+        picture = html.unescape(re.sub(r"<[^>]*>", "", drawn)).replace("\xa0", " ")
+        words = " ".join(picture.split())
+        missing = [one.description for one in wanted if f"{one.key} {one.description}" not in words]
+        assert missing == [], "run `python docs/images/watch.py`"

@@ -71,8 +71,9 @@ def test_what_cannot_be_restored_comes_first_and_is_named() -> None:
     forever = replace(gone, id="a-2", asked=9.0, decision={"effect": "ask", "not_recoverable": ["x\x1b"]})
     older = replace(base, id="a-3", asked=1.0, session="t")
     replaced = replace(base, id="a-4", needs=({**need, "action": "write", "loses": "replaced"},))
-    order = losses_first([older, base, replaced, gone, forever])
-    assert [one.id for one in order] == ["a-2", "a-1", "a-4", "a-3", "a-1"]
+    tree = replace(base, id="a-5", asked=8.0, needs=({**need, "directory": True, "loses": "deleted"},))
+    order = losses_first([older, base, replaced, gone, forever, tree])
+    assert [one.id for one in order] == ["a-2", "a-5", "a-1", "a-4", "a-3", "a-1"]
     assert r"CANNOT BE RESTORED: x\x1b" in loss(forever).in_words()
     assert loss(forever).needs_second_look
     grouped = by_session([older, base, replaced, gone, forever])

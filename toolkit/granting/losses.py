@@ -14,7 +14,13 @@ from ringfence.toolkit.grant_patterns import outermost
 from ringfence.toolkit.text import escape, plural
 
 LOSS, NO_LOSS = "✕", "·"  # the signs beside the words, as a colour never stands alone
-RANKS = ("cannot be restored", "deletes", "replaces", "loses nothing")  # the order in every list
+RANKS = (
+    "cannot be restored",
+    "deletes a directory",
+    "deletes",
+    "replaces",
+    "loses nothing",
+)  # the order in every list
 _NAMED = 5  # paths that are named
 _MOVES, _COPIES = ("move_file", "restore_tasks"), ("copy_file", "create_file", "create_directory")
 
@@ -43,9 +49,8 @@ class Loss:
     @property
     def rank(self) -> int:
         """The place in a list, as an index of RANKS."""
-        if self.for_good:
-            return 0
-        return 1 if self.deleted or self.trees else 2 if self.replaced else 3
+        found = (self.for_good, self.trees, self.deleted, self.replaced)
+        return next((rank for rank, lost in enumerate(found) if lost), len(found))
 
     def in_words(self) -> str:
         """Return what is lost: `deletes 3 files below old; undo can restore them`."""

@@ -9,7 +9,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-from ringfence.toolkit.approvals.requests import Request
+from ringfence.toolkit.approvals.requests import GRANTED, PENDING, Request
 from ringfence.toolkit.audit import command_lookup, command_records
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.history.session_diff import Changed, changed
@@ -39,7 +39,8 @@ class Work:
 
 
 class Board:
-    """Pending and recently refused requests, calls in progress, sessions' changes, and the end of the log.
+    """Pending, granted and recently refused requests, calls in progress, changes and last calls of sessions,
+    and the end of the log.
 
     With `only`, limited to one session and its sub-sessions. `look` updates all of it.
     """
@@ -47,7 +48,9 @@ class Board:
     def __init__(self, session: Session, only: str | None = None) -> None:
         self.session = session
         self.pending: tuple[Request, ...] = ()
+        self.granted: tuple[Request, ...] = ()  # grants that can still be used
         self.refused: tuple[Request, ...] = ()
+        self.last_call: dict[str, float] = {}  # by session, in POSIX seconds
         self.running: tuple[str, ...] = ()
         self.work: tuple[Work, ...] = ()
         self.log: deque[dict[str, Any]] = deque(maxlen=LOG)
@@ -64,11 +67,14 @@ class Board:
         for record in audit.records(self.session.state, since=self._read):
             self._read = record["seq"]
             self._stale.add(self._root(str(record.get("session"))))
+            if record.get("event") == "call":
+                self.last_call[str(record.get("session"))] = float(record.get("time") or 0)
             if self._concerns(record.get("session")):
                 self.log.append(record)
                 self.logged += 1
-        waiting = self.session.approvals.waiting()
-        self.pending = tuple(one for one in waiting if self._concerns(one.session))
+        found = [one for one in self.session.approvals.listing() if self._concerns(one.session)]
+        self.pending = tuple(one for one in found if one.state == PENDING)
+        self.granted = tuple(one for one in found if one.state == GRANTED)
         refused = self.session.approvals.refused(REFUSED)
         self.refused = tuple(one for one in refused if self._concerns(one.session))
         self.running = self._running()

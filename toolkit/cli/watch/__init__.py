@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ringfence.toolkit.cli.context import open_as, open_to_look
+from ringfence.toolkit.cli.context import open_as, open_to_look, root_of, source_of
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.runner import DONE, UsageError
 from ringfence.toolkit.extras import install, is_installed
@@ -26,5 +26,6 @@ def watch(arguments: argparse.Namespace, screen: Screen) -> int:
         return open_as(arguments, agent, name)
 
     with open_to_look(arguments) as session:
-        Watch(Board(session, arguments.session), act_as).run()
+        source = source_of(arguments, root_of(arguments)[0])
+        Watch(Board(session, arguments.session), act_as, source).run()
     return DONE

@@ -1,6 +1,7 @@
-"""The terminal program: what is pending and changed on the left, the selected one right, the log below.
+"""The terminal program: requests, answers and changes in one list, the selected entry, the log.
 
 An answer always goes to the request whose text is on the screen, never to where a list has moved meanwhile.
+What has just appeared takes no answer.
 """
 
 from __future__ import annotations
@@ -8,102 +9,110 @@ from __future__ import annotations
 import asyncio
 import pydoc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any, ClassVar
 
 from rich.text import Text
-from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, VerticalScroll
-from textual.widgets import Footer, Header, RichLog, Static, Tree
-from textual.widgets.tree import TreeNode
+from textual.containers import Container, VerticalScroll
+from textual.widgets import Footer, Header, OptionList, RichLog, Static
+from textual.widgets.option_list import Option
 
-from ringfence.toolkit.approvals.requests import ONCE, PATTERN, SESSION, Answer, Request
-from ringfence.toolkit.cli.approval_prompt import whoami
+from ringfence.toolkit.approvals.requests import GRANTED, PENDING, REFUSED, Request
+from ringfence.toolkit.approvals.store import Approvals
+from ringfence.toolkit.cli.watch import answers, rule_answers, undoing
 from ringfence.toolkit.cli.watch import rendering as drawing
-from ringfence.toolkit.cli.watch.dialogs import Arguments, Choice, Reason, Sure
-from ringfence.toolkit.cli.watch.listing import LISTED, Ran, Shown, and_more, by_agent, key, nodes
+from ringfence.toolkit.cli.watch.dialogs import Question
+from ringfence.toolkit.cli.watch.entries import ORDERS, Bundle, Entry, Ran, Shown, entries, key
+from ringfence.toolkit.cli.watch.key_hold import TOO_EARLY, KeyHold
+from ringfence.toolkit.cli.watch.program import ActAs
+from ringfence.toolkit.cli.watch.weekly_proposals import waits_for, weekly
 from ringfence.toolkit.errors import UNCHANGED, CallError
-from ringfence.toolkit.granting.effects import effects
-from ringfence.toolkit.granting.scopes import Scope, scopes
+from ringfence.toolkit.granting.confirmations import confirmation
 from ringfence.toolkit.history.session_diff import changed
 from ringfence.toolkit.monitoring.dashboard import Board, Work
-from ringfence.toolkit.session.amend import amend, amended
-from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.text import escape, plural
+from ringfence.toolkit.rule_offers.marks import AnsweredRule
+from ringfence.toolkit.rule_offers.proposals import Proposal
+from ringfence.toolkit.text import escape
 
-ActAs = Callable[[str, str], Session]
 EVERY = 1.0  # seconds between looks
-HOLD = 1.5  # seconds for which what has just come onto the screen cannot be approved
+HOLD = 1.0  # seconds for which what has just come onto the screen takes no answer
+AGES = 20.0  # seconds after which the ages on the screen are drawn anew
+PROPOSALS = 3600.0  # seconds between looks for rules to propose
+WIDE = 110  # columns from which the list stands beside the selected entry
+TALL = 32  # lines from which there is room for a longer log
 _NOTHING = "Nothing waits for an answer.\n\nTo be seen here, agents use the same --root and --state."
 
 
 class Watch(App[None]):
-    """`act_as` opens a session of an agent, under its policy, to try a call or to take something back."""
+    """`act_as` opens a session of an agent, under its policy; `source` is the file of that policy.
+
+    `clock` is for the hold on keys, in seconds.
+    """
 
     TITLE = "ringfence"
-    CSS = """
-    #list { width: 40%; min-width: 24; border-right: solid $primary; }
-    #detail { padding: 0 1; }
-    #log { height: 9; border-top: solid $primary; }
-    .box { width: 80%; height: auto; max-height: 80%; padding: 1 2; }
-    .box { border: thick $primary; background: $surface; }
-    .tall { height: 80%; }
-    .box VerticalScroll, .box TextArea { height: 1fr; }
-    Question, Reason, Arguments, Choice, Sure { align: center middle; }
-    """
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012  Textual declares it so
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall")]  # noqa: RUF012  as above
+    CSS_PATH = "watch.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "grant", "approve"),
-        Binding("p", "grant_paths", "these paths"),
-        Binding("s", "grant_session", "this session"),
+        Binding("a", "grant", "approve once"),
         Binding("r", "refuse", "refuse"),
-        Binding("o", "reopen", "reopen"),
-        Binding("e", "edit", "change"),
+        Binding("m", "more", "more"),
+        Binding("c", "rule", "a rule"),
+        Binding("e", "edit", "edit"),
         Binding("u", "undo", "undo"),
         Binding("b", "restore", "a version"),
-        Binding("v", "pager", "all of it"),
+        Binding("x", "take_back", "take back"),
+        Binding("g", "order", "order"),
+        Binding("v", "pager", "all"),
         Binding("q", "quit", "quit"),
     ]
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what it shows and acts through, and times by keyword
         self,
         board: Board,
         act_as: ActAs,
+        source: Path | None = None,
         *,
         every: float = EVERY,
         hold: float = HOLD,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
-        self._board = board
-        self._act_as = act_as
-        self._every = every
-        self._hold, self._clock = hold, clock
+        self.board, self.act_as, self.source = board, act_as, source
+        self._every, self._hold_for, self._clock = every, hold, clock
+        self._hold = self.hold()
+        self._entries: list[Entry] = []
         self._shown: Shown = None
-        self._since = clock()  # when what is on the screen came there
+        self._last: Request | None = None  # the last answer, which x takes back
+        self._order = ORDERS[0]
+        self._rules = rule_answers.PolicyRules(source)
+        self._proposed: list[Proposal] = []
         self._written = 0
+        self._drawn = 0.0
         self._looking = asyncio.Lock()
 
     def compose(self) -> ComposeResult:
         """The widgets of the screen."""
         yield Header()
-        with Horizontal():
-            yield Tree[Shown]("workspace", id="list")
+        yield Static(id="said", markup=False)
+        with Container(id="panes"):
+            yield OptionList(id="list")
             with VerticalScroll(id="scroll"):
                 yield Static(_NOTHING, id="detail", markup=False)
         yield RichLog(id="log", max_lines=500, wrap=True, markup=False)
-        yield Footer()
+        yield Footer(compact=True, show_command_palette=False)
 
     async def on_mount(self) -> None:
-        """Fill the tree, and start to poll the state."""
-        tree = self.query_one(Tree)
-        tree.show_root = False
-        tree.root.expand()
-        self.sub_title = escape(self._board.session.workspace.url)
-        tree.focus()
+        """Fill the list, and start to poll the state."""
+        self.sub_title = escape(self.board.session.workspace.url)
+        self.query_one(OptionList).focus()
         self.call_after_refresh(self.look)  # the log wraps its lines to a width that is known only then
         self.set_interval(self._every, self.look)
+        self.call_after_refresh(self.propose)
+        self.set_interval(PROPOSALS, self.propose)
 
     async def look(self) -> None:
         """Bring everything up to date; what cannot be read now is said and looked at again."""
@@ -111,284 +120,241 @@ class Watch(App[None]):
             return
         async with self._looking:
             try:
-                fresh = await asyncio.to_thread(self._board.look)
+                fresh = await asyncio.to_thread(self.board.look)
+                fresh = await asyncio.to_thread(self._rules.look) or fresh
             except CallError as error:
-                self.notify(error.message, severity="error")
+                self.fail(error)
                 return
-            if fresh:
+            if fresh or time.time() - self._drawn >= AGES:
                 self._redraw()
+
+    async def propose(self) -> None:
+        """Look for rules that the answers of the last week speak for."""
+        self._proposed = await asyncio.to_thread(weekly, self)
+        if self._proposed:
+            self._redraw()
 
     # ------------------------------------------------------------------ drawing
 
     def _redraw(self) -> None:
-        board, log = self._board, self.query_one(RichLog)
+        board, log = self.board, self.query_one(RichLog)
         new = board.logged - self._written
         if new:
             for record in list(board.log)[-new:]:
-                log.write(drawing.logged(record))
-        self._written = board.logged
-        tree = self.query_one(Tree)
-        chosen = key(tree.cursor_node.data) if tree.cursor_node is not None else None
-        tree.root.remove_children()
-        self._list_pending(tree.root)
-        self._list_refused(tree.root)
-        self._list_work(tree.root)
-        self._keep_cursor(tree, chosen)
+                if record.get("outcome") != "asked":  # the call's own record says the same
+                    log.write(drawing.logged(record), expand=True)
+        self._written, self._drawn = board.logged, time.time()
         if isinstance(self._shown, Request):
             self._check_shown(self._shown)
-        if self._shown is None and board.pending:
-            self._show(board.pending[0])
+        found = entries(board, self._rules.found, self._proposed, order=self._order, now=self._drawn)
+        self._fill(found)
+        if self._shown is None:
+            first = next((entry.what for entry in found if isinstance(entry.what, Request)), None)
+            if first is not None:
+                self._show(first)
+                self._select(first)
 
-    def _list_pending(self, root: TreeNode[Shown]) -> None:
-        pending = self._board.pending
-        node = root.add(Text(f"Approvals ({len(pending):,})", style="bold yellow"), expand=True)
-        for request in pending[:LISTED]:
-            who = f"{request.agent}: " if request.agent != "default" else ""
-            node.add_leaf(Text(escape(who + request.title)), data=request)
-        and_more(node, len(pending))
-        for what in self._board.running:
-            node.add_leaf(Text(escape(what), style="italic cyan"))
-
-    def _list_refused(self, root: TreeNode[Shown]) -> None:
-        if self._board.refused:
-            node = root.add(Text("Refused, o reopens", style="bold"), expand=True)
-            for request in self._board.refused:
-                node.add_leaf(Text(escape(request.title), style="dim"), data=request)
-
-    def _list_work(self, root: TreeNode[Shown]) -> None:
-        for one in self._board.work:
-            count = plural(len(one.files), "file") + (", earlier ones not counted" if one.earlier else "")
-            title = Text(f"{escape(one.session)} ({count})", style="bold")
-            node = root.add(title, data=one, expand=True)
-            for record in one.commands[-LISTED:]:
-                node.add_leaf(drawing.command_line(record), data=Ran(one.session, record))
-            for agent, files in by_agent(one).items():
-                below = node if agent == "" else node.add(Text(escape(agent), style="cyan"), expand=True)
-                for file in files[:LISTED]:
-                    below.add_leaf(drawing.counts(file), data=(one, file))
-                and_more(below, len(files))
-
-    def _keep_cursor(self, tree: Tree[Shown], chosen: object) -> None:
-        if chosen is None:
-            return
-        for node in nodes(tree.root):
-            if key(node.data) == chosen:
-                self.call_after_refresh(tree.move_cursor, node)
+    def _fill(self, found: list[Entry]) -> None:
+        """Put the entries into the list; what is selected and where the list stands do not move."""
+        listed = self.query_one(OptionList)
+        at = listed.highlighted
+        chosen = key(self._entries[at].what) if at is not None and at < len(self._entries) else None
+        top = listed.scroll_y
+        self._entries = found
+        listed.set_options([Option(entry.text, disabled=entry.what is None) for entry in found])
+        for number, entry in enumerate(found):
+            if chosen is not None and key(entry.what) == chosen:
+                listed.highlighted = number
+                listed.scroll_to(y=top, animate=False)
                 return
 
-    def _check_shown(self, request: Request) -> None:
-        if any(one.id == request.id for one in self._board.pending):
-            return
-        now = self._board.session.approvals.get(request.id)
-        said = Text(f"This is {now.state} by now.\n\n", style="bold red")
-        self.query_one("#detail", Static).update(said.append_text(drawing.asked(now)))
-        self._shown = now
+    def _select(self, what: Shown) -> None:
+        for number, entry in enumerate(self._entries):
+            if key(entry.what) == key(what):
+                self.query_one(OptionList).highlighted = number
 
-    def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[Shown]) -> None:
-        """Show the selected entry on the right."""
-        if event.node.data is not None and key(event.node.data) != key(self._shown):
-            self._show(event.node.data)
+    def _check_shown(self, request: Request) -> None:
+        now = self.board.session.approvals.get(request.id)
+        if now.state == request.state:
+            return
+        said = Text(f"This is {now.state} by now.\n\n", style="bold yellow")
+        self.query_one("#detail", Static).update(said.append_text(drawing.asked(now, time.time())))
+        self._shown = now
+        self.refresh_bindings()
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Show the selected entry."""
+        if event.option_list.id != "list" or event.option_index >= len(self._entries):
+            return
+        what = self._entries[event.option_index].what
+        if what is not None and key(what) != key(self._shown):
+            self._show(what)
 
     def _show(self, what: Shown) -> None:
-        self._shown, self._since = what, self._clock()
-        text: Text | str = _NOTHING
-        if isinstance(what, Request):
-            text = drawing.asked(what)
-        elif isinstance(what, Ran):
-            text = drawing.command(what.record, self._diff_of(what))
-        elif isinstance(what, Work):
-            text = Text(f"Session {escape(what.session)}\n\nu takes back all it changed.", style="bold")
-        elif what is not None:
-            text = drawing.changed(what[1], what[0].session)
-        self.query_one("#detail", Static).update(text)
+        self._shown = what
+        self._hold.begin()
+        self.query_one("#detail", Static).update(self._drawing_of(what))
         self.query_one("#scroll", VerticalScroll).scroll_home(animate=False)
+        self.refresh_bindings()
+
+    def _drawing_of(self, what: Shown) -> Text | str:
+        now = time.time()
+        match what:
+            case Request():
+                return drawing.asked(what, now, self.board.last_call.get(what.session))
+            case Bundle():
+                return drawing.bundle(what.requests, now)
+            case AnsweredRule():
+                return drawing.rule(what)
+            case Proposal():
+                return drawing.proposal(what)
+            case Ran():
+                return drawing.command(what.record, self._diff_of(what))
+            case Work():
+                return Text(f"Session {escape(what.session)}\n\nu takes back all it changed.", style="bold")
+            case tuple():
+                return drawing.changed(what[1], what[0].session)
+        return _NOTHING
 
     def _diff_of(self, what: Ran) -> str:
         """Return the diff of what a command changed; "" where the history has none."""
-        return "".join(one.diff for one in changed(self._board.session.history, what.session, call=what.call))
+        return "".join(one.diff for one in changed(self.board.session.history, what.session, call=what.call))
 
-    # ---------------------------------------------------------------- answering
+    # ------------------------------------------------- what the parts of it need
 
-    @work
-    async def action_grant(self) -> None:
-        """Permit the change on the screen, once."""
-        request = self._asked()
-        if request is not None and self._was_seen():
-            await self._answer(request, Answer(True, ONCE, by=whoami()))
+    @property
+    def approvals(self) -> Approvals:
+        """The store of the requests."""
+        return self.board.session.approvals
 
-    @work
-    async def action_grant_paths(self) -> None:
-        """Permit what the rule asks on paths, the narrowest first; what that opens is shown first."""
-        request = self._asked()
-        if request is None:
-            return
-        found = [scope for scope in scopes(request) if scope.name == PATTERN]
-        if not found:
-            self.notify("No pattern for these paths can be granted.", severity="warning")
-            return
-        chosen = await self.push_screen_wait(
-            Choice(f"Approve more: {escape(request.title)}", [scope.words for scope in found])
-        )
-        if chosen is not None:
-            await self._grant_more(request, found[chosen])
+    def hold(self) -> KeyHold:
+        """Return a new hold on keys, for a dialog."""
+        return KeyHold(self._clock, self._hold_for)
 
-    @work
-    async def action_grant_session(self) -> None:
-        """Permit all that the rule asks in this session; what that opens is shown first."""
-        request = self._asked()
-        if request is None:
-            return
-        found = [scope for scope in scopes(request) if scope.name == SESSION]
-        if not found:
-            self.notify("A limit is lifted once, and so is a loss.", severity="warning")
-            return
-        await self._grant_more(request, found[0])
+    async def ask(self, question: Question) -> Any:
+        """Show a dialog, and return its result; None if it was closed without one."""
+        return await self.push_screen_wait(question)
 
-    async def _grant_more(self, request: Request, scope: Scope) -> None:
-        until = None if scope.lasts is None else time.time() + scope.lasts
-        answer = Answer(True, scope.name, "", whoami(), scope.pattern, until, confirmed=True)
-        try:
-            session = await asyncio.to_thread(self._act_as, request.agent, request.session)
-            with session:
-                lines = await asyncio.to_thread(effects, session, request, answer)
-        except CallError as error:
-            self._say(error)
-            return
-        if await self.push_screen_wait(
-            Sure(f"More than {escape(request.title)}: approve all of that?", "\n".join(lines))
-        ):
-            await self._answer(request, answer)
+    def confirm(self, request: Request, *more: str) -> None:
+        """Show what was answered and how to reverse it."""
+        said = confirmation(request)
+        self._last = request if said.command else None
+        text = Text(said.what, style="bold yellow" if request.state == REFUSED else "bold green")
+        for each in more:
+            text.append(f"\n  {each}", style="not bold")
+        text.append(f"\n  {said.next}", style="not bold default")
+        if said.command:
+            text.append(f"  x: {said.reversal.removeprefix('to ')}", style="bold default")
+        self._say(text)
+        if isinstance(self._shown, Request | Bundle):
+            self._shown = None  # the next request is shown
+            self._show(None)
 
-    @work
-    async def action_reopen(self) -> None:
-        """Let what was refused be answered again."""
-        request = self._asked()
-        if request is None:
-            return
-        try:
-            await asyncio.to_thread(lambda: self._board.session.approvals.reopen(request.id, by=whoami()))
-        except CallError as error:
-            self._say(error)
-        else:
-            self.notify(f"Reopened: {escape(request.title)}", markup=False)
-        await self.look()
+    def tell(self, text: str) -> None:
+        """Show a confirmation that nothing reverses."""
+        self._last = None
+        self._say(Text(text, style="bold green"))
 
-    def _was_seen(self) -> bool:
-        """Whether what is on the screen was there long enough to be what the key is meant for."""
-        seen = self._clock() - self._since >= self._hold
-        if not seen:
-            self.notify("This has just come onto the screen: read it, then press again.", severity="warning")
-        return seen
+    def _say(self, text: Text) -> None:
+        self.query_one("#said", Static).update(text)
+        self.query_one("#said", Static).display = True
 
-    @work
-    async def action_refuse(self) -> None:
-        """Ask for the reason, and refuse the selected request."""
-        request = self._asked()
-        if request is None:
-            return
-        reason = await self.push_screen_wait(Reason(f"Refuse: {escape(request.title)}"))
-        if reason is not None:
-            await self._answer(request, Answer(False, reason=reason, by=whoami()))
+    def warn(self, text: str) -> None:
+        """Show why nothing was done."""
+        self.notify(text, severity="warning", markup=False)
 
-    @work
-    async def action_edit(self) -> None:
-        """Change the arguments and permit that; it is planned and judged first, and shown."""
-        request = self._asked()
-        if request is None:
-            return
-        given = await self.push_screen_wait(Arguments(f"Change: {escape(request.tool)}", request.arguments))
-        if given is None:
-            return
-        try:
-            session = await asyncio.to_thread(self._act_as, request.agent, request.session)
-            with session:
-                would = await asyncio.to_thread(amended, session, request.id, given)
-                title = "The policy allows this without asking" if would is None else escape(would.title)
-                preview = "" if would is None else would.preview
-                if await self.push_screen_wait(
-                    Sure(f"{title}. Tell the agent to send this instead?", preview)
-                ):
-                    digest = "" if would is None else would.digest
-                    await asyncio.to_thread(
-                        lambda: amend(session, request.id, given, digest=digest, by=whoami())
-                    )
-                    self.notify("The agent is told to send the changed call.")
-        except CallError as error:
-            self._say(error)
-        await self.look()
+    def fail(self, error: CallError) -> None:
+        """Show an error with its advice."""
+        text = error.message.removesuffix(UNCHANGED) + (f" ({error.advice})" if error.advice else "")
+        self.notify(text, severity="error", markup=False)
 
-    def _asked(self) -> Request | None:
-        if isinstance(self._shown, Request):
-            return self._shown
-        self.notify("Select something that waits for an answer.", severity="warning")
+    # --------------------------------------------------------------------- keys
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002  Textual's
+        """Whether a key means something for what is on the screen; others are not shown."""
+        what = self._shown
+        waits = isinstance(what, Request) and what.state == PENDING
+        match action:
+            case "grant":
+                return waits or isinstance(what, Bundle)
+            case "refuse" | "more" | "edit":
+                return waits
+            case "rule":
+                return waits or isinstance(what, Proposal)
+            case "undo":
+                return isinstance(what, Work | Ran | tuple)
+            case "restore":
+                return isinstance(what, tuple)
+            case "take_back":
+                return self._last is not None or self._answered() is not None
+            case "pager":
+                return isinstance(what, Request | Ran | tuple)
+        return True
+
+    def _answered(self) -> Request | AnsweredRule | None:
+        what = self._shown
+        if isinstance(what, AnsweredRule) or (isinstance(what, Request) and what.state in (GRANTED, REFUSED)):
+            return what
         return None
 
-    async def _answer(self, request: Request, answer: Answer) -> None:
-        try:
-            await asyncio.to_thread(self._board.session.approvals.answer, request.id, answer)
-        except CallError as error:
-            self._say(error)
-        else:
-            self.notify(
-                f"{'Approved' if answer.granted else 'Refused'}: {escape(request.title)}", markup=False
-            )
-            self._shown = None
-            self._show(None)
-        await self.look()
-
-    # ------------------------------------------------------------- the way back
-
-    @work
-    async def action_undo(self) -> None:
-        """Take back what the selected session did to the selected file, what a command did, or all it did."""
-        what = self._shown
-        if isinstance(what, Work):
-            await self._take_back(what.session, lambda session, **more: session.undo_to("initial", **more))
-        elif isinstance(what, Ran):
-            call = what.call
-            await self._take_back(what.session, lambda session, **more: session.undo(call, **more))
-        elif isinstance(what, tuple):
-            path = what[1].source or what[1].path
-            await self._take_back(
-                what[0].session, lambda session, **more: session.undo_to("initial", tree=path, **more)
-            )
-        else:
-            self.notify("Select a changed file, a command or a session.", severity="warning")
-
-    @work
-    async def action_restore(self) -> None:
-        """Bring the selected file back to one of its versions."""
-        what = self._shown
-        if not isinstance(what, tuple):
-            self.notify("Select a changed file.", severity="warning")
+    def _answer(self, what: type[Any], act: Callable[[Any, Any], Coroutine[Any, Any, None]]) -> None:
+        """Let a part of the program answer what is on the screen, if it was there for long enough."""
+        shown = self._shown
+        if not isinstance(shown, what) or (isinstance(shown, Request) and shown.state != PENDING):
             return
-        path = what[1].path
-        found = await asyncio.to_thread(self._board.session.versions, path)
-        names = [f"{one.session}:{one.name}" for one in found]
-        chosen = await self.push_screen_wait(Choice(f"Versions of {escape(path)}", names))
-        if chosen is not None:
-            name = names[chosen]
-            await self._take_back(
-                what[0].session, lambda session, **more: session.restore(path, name, **more)
-            )
+        if self._hold.is_over():
+            self.run_worker(act(self, shown), exclusive=False)
+        else:
+            self.warn(TOO_EARLY)
 
-    async def _take_back(self, name: str, act: Callable[..., Any]) -> None:
-        """Show what would be done, and do exactly that when it is wanted."""
-        try:
-            session = await asyncio.to_thread(self._act_as, "default", name)
-            with session:
-                seen = await asyncio.to_thread(lambda: act(session, dry_run=True))
-                if seen.ok and await self.push_screen_wait(
-                    Sure(seen.content, seen.data.get("preview") or "")
-                ):
-                    digest = seen.data["digest"]
-                    seen = await asyncio.to_thread(lambda: act(session, digest=digest, by=whoami()))
-                    self.notify(seen.content, markup=False)
-                elif not seen.ok:
-                    self.notify(seen.content, severity="error", markup=False)
-        except CallError as error:
-            self._say(error)
-        await self.look()
+    def action_grant(self) -> None:
+        """Permit the change on the screen, once."""
+        bundle = isinstance(self._shown, Bundle)
+        self._answer(Bundle if bundle else Request, answers.approve_together if bundle else answers.approve)
+
+    def action_refuse(self) -> None:
+        """Ask for the reason, and refuse the selected request."""
+        self._answer(Request, answers.refuse)
+
+    def action_more(self) -> None:
+        """Permit more than this change; what that opens is shown first."""
+        self._answer(Request, answers.approve_more)
+
+    def action_edit(self) -> None:
+        """Change the arguments and permit that."""
+        self._answer(Request, answers.edit)
+
+    def action_rule(self) -> None:
+        """Offer rules of the policy that answer the selected request for good."""
+        if isinstance(self._shown, Proposal):
+            waiting = waits_for(self._shown, self.board.pending)
+            if waiting is None:
+                self.warn("No request waits there now. The next one can be answered with this rule.")
+            else:
+                self.run_worker(rule_answers.answer_by_rule(self, waiting, self._shown.offer.width))
+            return
+        self._answer(Request, rule_answers.answer_by_rule)
+
+    def action_take_back(self) -> None:
+        """Take back the selected answer, or else the last one."""
+        what = self._answered() or self._last
+        if isinstance(what, AnsweredRule):
+            self.run_worker(rule_answers.revoke_rule(self, what.id))
+        elif what is not None:
+            self.run_worker(answers.take_back(self, what))
+
+    def action_undo(self) -> None:
+        """Take back what the selected session did to the selected file, what a command did, or all it did."""
+        self.run_worker(undoing.undo(self, self._shown))
+
+    def action_restore(self) -> None:
+        """Bring the selected file back to one of its versions."""
+        self.run_worker(undoing.restore(self, self._shown))
+
+    def action_order(self) -> None:
+        """List the requests in another order."""
+        self._order = ORDERS[(ORDERS.index(self._order) + 1) % len(ORDERS)]
+        self._redraw()
 
     def action_pager(self) -> None:
         """All of what the pane shows, in the pager."""
@@ -398,10 +364,3 @@ class Watch(App[None]):
             text = self._diff_of(what) if isinstance(what, Ran) else text or what[1].diff  # type: ignore[index]
             with self.suspend():
                 pydoc.pager(escape(text, newlines=True))
-
-    def _say(self, error: CallError) -> None:
-        self.notify(
-            error.message.removesuffix(UNCHANGED) + (f" ({error.advice})" if error.advice else ""),
-            severity="error",
-            markup=False,
-        )

@@ -1,4 +1,4 @@
-"""What `watch` asks on top of everything else: a reason, other arguments, a version, a yes.
+"""Dialogs of `watch`: a reason, other arguments, a choice, a confirmation.
 
 Each ends with what was answered, or with None when the person turned away.
 """
@@ -17,6 +17,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Label, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
+from ringfence.toolkit.cli.watch.key_hold import TOO_EARLY, KeyHold
 from ringfence.toolkit.cli.watch.rendering import drawn
 
 _AWAY = Binding("escape", "away", "back")
@@ -80,7 +81,7 @@ class Arguments(Question):
 
 
 class Choice(Question):
-    """List of choices; the result is the index of one."""
+    """List of choices, each with what it is for; the result is the index of one."""
 
     def __init__(self, title: str, choices: Sequence[str]) -> None:
         super().__init__(title)
@@ -99,7 +100,7 @@ class Choice(Question):
 
 
 class Sure(Question):
-    """Preview of a change and a confirmation; the result is True or None."""
+    """Preview of a change and a confirmation, which says what it does; the result is True or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         _AWAY,
@@ -107,18 +108,26 @@ class Sure(Question):
         Binding("n", "away", "no"),
     ]
 
-    def __init__(self, title: str, preview: str) -> None:
+    def __init__(self, title: str, preview: Text | str, yes: str, hold: KeyHold) -> None:
         super().__init__(title)
-        self._preview = preview
+        self._preview = drawn(preview) if isinstance(preview, str) else preview
+        self._yes, self._hold = yes, hold
 
     def compose(self) -> ComposeResult:
         """The widgets of the dialog."""
         with Vertical(classes="box tall"):
             yield Label(Text(self._title, style="bold"))
             with VerticalScroll():
-                yield Static(drawn(self._preview))
-            yield Label(Text("y confirms, n or escape cancels", style="dim"))
+                yield Static(self._preview)
+            yield Label(Text(f"y: {self._yes}      n or escape: back", style="bold"))
+
+    def on_mount(self) -> None:
+        """Begin the hold, now that the dialog is on the screen."""
+        self._hold.begin()
 
     def action_yes(self) -> None:
-        """Close the dialog with True."""
-        self.dismiss(True)
+        """Close the dialog with True, if it was there long enough to be read."""
+        if self._hold.is_over():
+            self.dismiss(True)
+        else:
+            self.notify(TOO_EARLY, severity="warning")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.text import Text
@@ -10,10 +11,18 @@ from ringfence.toolkit.approvals.requests import Request
 from ringfence.toolkit.audit import command_records
 from ringfence.toolkit.cli.approval_prompt import heading
 from ringfence.toolkit.cli.output import STYLES
+from ringfence.toolkit.cli.rule_offers_shown import offer_lines
+from ringfence.toolkit.granting.asker import told_lines
+from ringfence.toolkit.granting.losses import LOSS, NO_LOSS, kind, loss
 from ringfence.toolkit.history.session_diff import Changed
 from ringfence.toolkit.monitoring.dashboard import label
-from ringfence.toolkit.text import escape, plural, when
+from ringfence.toolkit.rule_offers.marks import AnsweredRule
+from ringfence.toolkit.rule_offers.offers import Offer
+from ringfence.toolkit.rule_offers.proposals import Proposal
+from ringfence.toolkit.rule_offers.settling import Settled
+from ringfence.toolkit.text import escape, plural, when, zoned
 
+_MARKS = {"created": "+", "deleted": LOSS, "moved": "→"}
 SHOWN = 64 * 1024  # characters of a diff in the pane; `v` shows all
 
 
@@ -32,13 +41,64 @@ def drawn(diff: str) -> Text:
 _DIFF = {"+": "green", "-": "red", "@": "cyan", "r": "bold"}
 
 
-def asked(request: Request) -> Text:
-    """A request as whoever decides has to see it: what decides first, then the preview."""
-    text = Text()
-    for line, style in heading(request)[1:]:
-        text.append(line + "\n", style=style)
+def asked(request: Request, now: float, last_call: float | None = None) -> Text:
+    """A request as whoever decides has to see it: losses first, then what decides, then the preview.
+
+    `now` and the `last_call` of its session are in POSIX seconds.
+    """
+    text = lines([*heading(request, now)[1:], *told_lines(request, now, last_call)])
     text.append(f"  id: {request.id}\n\n", style="dim")
     return text.append_text(drawn(request.preview))
+
+
+def lines(found: Iterable[tuple[str, str]]) -> Text:
+    """Lines with their styles."""
+    text = Text()
+    for line, style in found:
+        text.append(line + "\n", style=style)
+    return text
+
+
+def mark(request: Request) -> Text:
+    """The sign of a request, with what it does in words where its title begins with another word.
+
+    Only what is destroyed is red.
+    """
+    words = f" {kind(request)}:" if request.of_command or " and " in kind(request) else ""
+    sign, style = (LOSS, "bold red") if loss(request).any else (NO_LOSS, "dim")
+    return Text(f"{sign}{words}", style=style)
+
+
+def bundle(requests: Sequence[Request], now: float) -> Text:
+    """Requests that one answer could settle, each with its diff."""
+    text = Text(f"{plural(len(requests), 'request')} that one answer could settle\n", style="bold")
+    text.append("  a approves each of them once; m and c on one of them offer more\n", style="dim")
+    for request in requests:
+        text.append("\n").append_text(asked(request, now))
+    return text
+
+
+def offer(found: Offer, settled: Settled | None = None) -> Text:
+    """An offered rule: what it opens, its proof, and the policy's diff."""
+    return lines(offer_lines(found, settled)).append("\n").append_text(drawn(found.diff))
+
+
+def proposal(found: Proposal) -> Text:
+    """A proposed rule with the answers that speak for it."""
+    text = Text(f"{found.in_words()} in the last seven days\n", style="bold")
+    text.append(f"  it would have answered {plural(found.gives, 'question')} of these\n\n")
+    text.append_text(offer(found.offer))
+    return text.append("\n  c writes it, as the answer to a request that waits there\n", style="dim")
+
+
+def rule(found: AnsweredRule) -> Text:
+    """A rule of the policy that an answer wrote."""
+    text = Text(f"rule {found.id}, from a person's answer\n", style="bold")
+    for each in found.rules:
+        place = f" ({each.where.file}:{each.where.line})" if each.where else ""
+        text.append(escape(f'  {each.agent}: {each.key} "{each.pattern}": {each.effect}{place}') + "\n")
+    ends = "without an end" if found.until is None else f"until {zoned(found.until)}"
+    return text.append(f"  {ends}\n  x takes it out of the policy\n", style="dim")
 
 
 def changed(one: Changed, session: str) -> Text:
@@ -52,7 +112,7 @@ def changed(one: Changed, session: str) -> Text:
 
 def counts(one: Changed) -> Text:
     """A changed file as one line: its name, and what was added and removed."""
-    name = Text(escape(one.path), style=STYLES.get(one.kind, ""))
+    name = Text(f"{_MARKS.get(one.kind, '·')} {escape(one.path)}", style=STYLES.get(one.kind, ""))
     name.append(f"  +{one.additions}", style="green")
     return name.append(f" -{one.removals}", style="red")
 
