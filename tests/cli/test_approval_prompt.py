@@ -269,3 +269,32 @@ def test_at_a_single_call_the_session_says_what_it_covers_and_when_it_ends() -> 
 
 def test_a_yes_at_a_single_call_has_no_end() -> None:
     assert ask("y\n", session=SINGLE_CALLS)[0] == Answer(True, by=prompt.whoami())
+
+
+@pytest.mark.parametrize(
+    ("answer", "wanted"),
+    [
+        (Answer(True), ["granted for this change, once: Delete src/a.py", "take back", "ringfence undo ID"]),
+        (Answer(True, "session"), ["granted for this session (s1)", "ringfence approvals revoke r1"]),
+        (Answer(False, reason="no"), ["refused: Delete src/a.py", "ringfence approvals reopen r1"]),
+    ],
+)
+def test_an_answer_is_confirmed_with_how_to_reverse_it(answer: Answer, wanted: list[str]) -> None:
+    out = io.StringIO()
+    prompt.confirm_answer(request(), answer, Terminal(io.StringIO(), out).screen)
+    places = [out.getvalue().index(text) for text in wanted]
+    assert places == sorted(places)
+
+
+def test_what_is_lost_comes_before_everything_else() -> None:
+    need = {"action": "delete", "path": "src/a.py", "directory": False, "on_the_way": False, "asks": True}
+    _, shown = ask("n\n", needs=({**need, "loses": "deleted"},))
+    order = [
+        "✕ deletes 1 file: src/a.py",
+        "delete_file: Delete",
+        "? delete: src/a.py (asks)",
+        "asked: ",
+        "--- a/",
+    ]
+    places = [shown.index(text) for text in order]
+    assert places == sorted(places)

@@ -15,7 +15,7 @@ from ringfence.toolkit.approvals.requests import Answer, Request
 from ringfence.toolkit.cli.approval_prompt import heading
 from ringfence.toolkit.granting.asker import told_lines, waiting_lines
 from ringfence.toolkit.granting.confirmations import confirmation
-from ringfence.toolkit.granting.losses import by_session, kind, loss, losses_first
+from ringfence.toolkit.granting.losses import by_session, kind, loss, losses_first, needs_second_look
 from tests.services.asking import asking
 
 CASES = yaml.safe_load((Path(__file__).parent / "losses.yaml").read_text(encoding="utf-8"))
@@ -50,7 +50,7 @@ def test_what_a_call_takes_away(session: Session, case: dict[str, Any]) -> None:
     request = ask(session, case["call"])
     assert heading(request)[1][0] == case["says"]
     assert kind(request) == case["kind"]
-    assert loss(request).needs_second_look is case["confirm"]
+    assert needs_second_look(request) is case["confirm"]
     # Independently: which contents are nowhere any more once the call is done. An edit keeps most of one.
     before = contents(session)
     session.approvals.answer(request.id, Answer(True))
@@ -75,7 +75,9 @@ def test_what_cannot_be_restored_comes_first_and_is_named() -> None:
     order = losses_first([older, base, replaced, gone, forever, tree])
     assert [one.id for one in order] == ["a-2", "a-5", "a-1", "a-4", "a-3", "a-1"]
     assert r"CANNOT BE RESTORED: x\x1b" in loss(forever).in_words()
-    assert loss(forever).needs_second_look
+    assert needs_second_look(forever) and not needs_second_look(gone)
+    ran = replace(gone, tool="run_command", changes=True)
+    assert needs_second_look(ran), "what a command deletes is confirmed"
     grouped = by_session([older, base, replaced, gone, forever])
     assert [name for name, _ in grouped] == ["s", "t"], "the session that loses most comes first"
 

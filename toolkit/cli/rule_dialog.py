@@ -10,13 +10,13 @@ from ringfence.policy.errors import PolicyError
 from ringfence.toolkit.approvals.requests import RULE, Request
 from ringfence.toolkit.cli.approval_prompt import Terminal, whoami
 from ringfence.toolkit.cli.rule_offers_shown import (
-    afterwards,
     named,
     rule_end,
     show_left_out,
     show_offer,
 )
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.granting.confirmations import confirmation
 from ringfence.toolkit.rule_offers import answering
 from ringfence.toolkit.rule_offers.rule_ends import ENDS, WEEK
 from ringfence.toolkit.rule_offers.settling import by_rule
@@ -70,8 +70,8 @@ def _answer(session: Session, source: Path, request: Request, terminal: Terminal
             return False
         settled = by_rule(session.approvals, request, policy, offer.after.at(now), session.fold)
         done = answering.write(session.approvals, request, offer, file, by=whoami())
-        terminal.screen.line(f"answered by rule {done.settled_by}; {afterwards(done)}", "green")
-        terminal.screen.line(f"to take it out: ringfence approvals revoke-rule {done.settled_by}", "dim")
+        for text, style in confirmation(done).lines():
+            terminal.screen.line(text, style)
         _others(session, offer.id, settled.waiting, terminal)
         return True
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ringfence.toolkit.approvals.requests import Request
-from ringfence.toolkit.audit.command_records import CHANGES
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.runner import UsageError
 from ringfence.toolkit.rule_offers import rule_ends
@@ -72,11 +71,3 @@ def show_left_out(offers: Offers, screen: Screen) -> None:
     """Print why other rules are not offered."""
     for words, why in offers.left_out:
         screen.line(f"not offered{f', {words}' if words else ''}: {escape(why)}", "dim")
-
-
-def afterwards(request: Request) -> str:
-    """What the agent can do once a rule answers its request."""
-    again = (
-        ": the command runs again, and the rule allows its changes" if request.of_command == CHANGES else ""
-    )
-    return f"the agent may now send the same call again{again}"

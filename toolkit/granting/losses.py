@@ -42,11 +42,6 @@ class Loss:
         return bool(self.deleted or self.trees or self.replaced or self.for_good)
 
     @property
-    def needs_second_look(self) -> bool:
-        """Whether an approval takes a confirmation: a tree goes, or something cannot be restored."""
-        return bool(self.trees or self.for_good)
-
-    @property
     def rank(self) -> int:
         """The place in a list, as an index of RANKS."""
         found = (self.for_good, self.trees, self.deleted, self.replaced)
@@ -90,6 +85,12 @@ def _how(request: Request, need: dict[str, object]) -> str:
     # A request from an older version names no losses. A command may move what it deletes.
     deletes = need["action"] == "delete" and request.tool not in _MOVES and not request.of_command
     return "deleted" if deletes else ""
+
+
+def needs_second_look(request: Request) -> bool:
+    """Whether an approval takes a confirmation: for a tree, deletions of a command, and losses for good."""
+    found = loss(request)
+    return bool(found.trees or found.for_good or (found.deleted and request.of_command))
 
 
 def kind(request: Request) -> str:

@@ -16,13 +16,14 @@ from ringfence.toolkit.approvals.requests import RULE, Request
 from ringfence.toolkit.approvals.store import Approvals
 from ringfence.toolkit.cli.approval_prompt import confirm, whoami
 from ringfence.toolkit.cli.column_layout import Column
-from ringfence.toolkit.cli.context import policy_of, root_of, source_of
+from ringfence.toolkit.cli.context import options_of, policy_of, root_of, source_of
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.record_table import print_table
 from ringfence.toolkit.cli.requests_elsewhere import NO_POLICY, NOT_YET, open_for_answer, open_to_see
-from ringfence.toolkit.cli.rule_offers_shown import afterwards, named, rule_end, show_left_out, show_offer
+from ringfence.toolkit.cli.rule_offers_shown import named, rule_end, show_left_out, show_offer
 from ringfence.toolkit.cli.runner import DONE, UsageError
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.granting.confirmations import confirmation
 from ringfence.toolkit.granting.effects import Asked
 from ringfence.toolkit.rule_offers import answering, policy_file
 from ringfence.toolkit.rule_offers.marks import AnsweredRule, answered_rules, request_of
@@ -70,7 +71,7 @@ def grant_always(arguments: argparse.Namespace, screen: Screen) -> int:
         request = approvals.get(arguments.id)
         finished = answering.complete(approvals, policy, request.id, by=whoami())
         if finished is not None:
-            return _told(finished, None, [], [], screen)
+            return _told(finished, None, [], [], arguments, screen)
         approvals.check_waits(request)
         found, file = answering.offers_for(
             session.workspace, policy, place, request, now=now, until=until, widths=(arguments.always,)
@@ -86,7 +87,7 @@ def grant_always(arguments: argparse.Namespace, screen: Screen) -> int:
         done = answering.settle_others(approvals, others, offer.id, RULE, by=whoami())
     if names_schema(arguments.state):
         screen.note(NOT_YET, "yellow")
-    return _told(request, offer, list(settled.waiting), done, screen)
+    return _told(request, offer, list(settled.waiting), done, arguments, screen)
 
 
 def settle_with(arguments: argparse.Namespace, waiting: Sequence[Request], screen: Screen) -> list[Request]:
@@ -113,8 +114,13 @@ def _chosen(found: Offers, width: str) -> Offer:
     raise CallError("invalid_arguments", message, where="always", hint=hint)
 
 
-def _told(
-    request: Request, offer: Offer | None, waiting: list[Request], done: list[Request], screen: Screen
+def _told(  # noqa: PLR0913  what was answered and settled, and how the command was run
+    request: Request,
+    offer: Offer | None,
+    waiting: list[Request],
+    done: list[Request],
+    arguments: argparse.Namespace,
+    screen: Screen,
 ) -> int:
     ids = {one.id for one in done}
     left = [one for one in waiting if one.id not in ids]
@@ -128,15 +134,16 @@ def _told(
             }
         )
         return DONE
-    screen.line(f"answered by rule {request.settled_by}: {escape(request.title)}", "green")
+    said = confirmation(request)
+    screen.line(said.what, "green")
     if offer is not None:
         screen.line(f"  {offer.rule_in_words()}")
     if done:
         screen.line(f"  settled with it: {named(done)}")
     if left:
         screen.line(f"  the rule also answers, once it is asked again: {named(left)}")
-    screen.line(afterwards(request))
-    screen.line(f"to take the rule out: ringfence approvals revoke-rule {request.settled_by}", "dim")
+    screen.line(f"  {said.next}")
+    screen.line(f"  {said.reversal}: {said.command}{options_of(arguments)}", "dim")
     return DONE
 
 

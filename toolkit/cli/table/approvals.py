@@ -8,7 +8,7 @@ APPROVALS: tuple[Command, ...] = (
     Command(
         "approvals list",
         "commands.approvals:list_requests",
-        "list the pending requests, together those that one answer could settle",
+        "list the pending requests: what loses most first, together what one answer could settle",
         (
             opt("--all", action="store_true", says="also answered requests"),
             opt(

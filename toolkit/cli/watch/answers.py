@@ -27,7 +27,7 @@ from ringfence.toolkit.cli.watch.program import Program
 from ringfence.toolkit.cli.watch.rule_answers import revoke_rule, settle_others
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.granting.effects import effects, reach_of
-from ringfence.toolkit.granting.losses import LOSS, loss
+from ringfence.toolkit.granting.losses import LOSS, loss, needs_second_look
 from ringfence.toolkit.granting.scopes import Scope, lasts_in_words, scopes
 from ringfence.toolkit.rule_offers.settling import by_grant
 from ringfence.toolkit.session.amend import amend, amended
@@ -38,7 +38,7 @@ from ringfence.toolkit.text import escape, plural
 async def approve(program: Program, request: Request) -> None:
     """Permit this change, once; the loss of a tree, or of what cannot be restored, is confirmed before."""
     lost = loss(request)
-    if lost.needs_second_look:
+    if needs_second_look(request):
         words = f"{LOSS} {lost.in_words()}"
         text = Text(words + "\n\n", style="bold red").append_text(drawing.drawn(request.preview))
         question = Sure(

@@ -15,7 +15,7 @@ from ringfence.policy import Policy
 from ringfence.policy.errors import PolicyError
 from ringfence.toolkit.approvals.requests import RULE, Request
 from ringfence.toolkit.cli.approval_prompt import whoami
-from ringfence.toolkit.cli.rule_offers_shown import ENDS, WEEK, named, rule_end
+from ringfence.toolkit.cli.rule_offers_shown import named
 from ringfence.toolkit.cli.watch.dialogs import Sure
 from ringfence.toolkit.cli.watch.program import Program
 from ringfence.toolkit.cli.watch.rule_screens import ANOTHER_END, Others, RuleOffers
@@ -24,6 +24,7 @@ from ringfence.toolkit.rule_offers import answering, policy_file
 from ringfence.toolkit.rule_offers.marks import AnsweredRule, answered_rules
 from ringfence.toolkit.rule_offers.offers import Offers
 from ringfence.toolkit.rule_offers.policy_file import PolicyFile
+from ringfence.toolkit.rule_offers.rule_ends import ENDS, WEEK, rule_end
 from ringfence.toolkit.rule_offers.settling import Settled, by_rule
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.text import diff, escape

@@ -13,10 +13,10 @@ from textual.widgets import Label, OptionList, Static
 from textual.widgets.option_list import Option
 
 from ringfence.toolkit.approvals.requests import Request
-from ringfence.toolkit.cli.rule_offers_shown import ENDS
 from ringfence.toolkit.cli.watch import rendering as drawing
 from ringfence.toolkit.cli.watch.dialogs import Question
 from ringfence.toolkit.rule_offers.offers import Offer, Offers
+from ringfence.toolkit.rule_offers.rule_ends import ENDS
 from ringfence.toolkit.rule_offers.settling import Settled
 from ringfence.toolkit.text import escape, plural
 

@@ -7,13 +7,13 @@ import time
 from ringfence.policy import Policy
 from ringfence.policy.errors import PolicyError
 from ringfence.toolkit.approvals.requests import PENDING, Request
-from ringfence.toolkit.cli.rule_offers_shown import rule_end
 from ringfence.toolkit.cli.watch.program import Program
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.rule_offers import answering
 from ringfence.toolkit.rule_offers.candidates import FOLDER, KIND
 from ringfence.toolkit.rule_offers.offers import answers
 from ringfence.toolkit.rule_offers.proposals import ENOUGH, Proposal, proposals
+from ringfence.toolkit.rule_offers.rule_ends import rule_end
 
 WEEK = 7 * 86_400.0  # seconds
 
