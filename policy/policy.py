@@ -38,9 +38,9 @@ class Policy(Engine):
         the bytes of files that are other than on disk, as in an editor, by their real paths.
         """
         if kept and tools is None and not unsaved:
-            from ringfence.policy.loading.cache import load as load_kept
+            from ringfence.policy.loading.cache import load as load_cached
 
-            return cls._of(load_kept(path))
+            return cls._of(load_cached(path))
         from ringfence.policy.loading.loader import load
 
         return cls._of(load(path, tools=tools, unsaved=unsaved or {}), tools)

@@ -13,7 +13,7 @@ from ringfence.policy.errors import Where
 from ringfence.policy.model import Effect, Rule, Tier
 
 # Of each rule the pattern, the effect, the reason, and the file, line and column it is written at.
-Said = tuple[list[str], list[Effect], list[str | None], list[str], list[int], list[int]]
+Columns = tuple[list[str], list[Effect], list[str | None], list[str], list[int], list[int]]
 More = Mapping[
     int, Mapping[str, Any]
 ]  # by a rule's index: further fields of the `Rule`, of the few that have any
@@ -23,15 +23,17 @@ _NOTHING: More = MappingProxyType({})
 class RuleList(Sequence[Rule]):
     """Rules of one tier, agent and key, in their order."""
 
-    __slots__ = ("_hash", "_made", "agent", "key", "more", "said", "tier")
+    __slots__ = ("_hash", "_made", "agent", "columns", "key", "more", "tier")
 
-    def __init__(self, tier: Tier, agent: str | None, key: str, said: Said, more: More = _NOTHING) -> None:
-        if len({len(column) for column in said}) > 1:
+    def __init__(
+        self, tier: Tier, agent: str | None, key: str, columns: Columns, more: More = _NOTHING
+    ) -> None:
+        if len({len(column) for column in columns}) > 1:
             raise ValueError("columns of different lengths")
         self.tier = tier
         self.agent = agent
         self.key = key
-        self.said = said
+        self.columns = columns
         self.more = more
         self._made: dict[int, Rule] = {}
         self._hash: int | None = None
@@ -39,12 +41,12 @@ class RuleList(Sequence[Rule]):
     @property
     def patterns(self) -> list[str]:
         """The patterns of all rules, in order, without a `Rule` object for each. Not a copy."""
-        return self.said[0]
+        return self.columns[0]
 
     def after(self, base: RuleList) -> RuleList:
         """Return the rules of `base` followed by these."""
-        patterns, effects, reasons, files, lines, columns = base.said
-        more = self.said
+        patterns, effects, reasons, files, lines, columns = base.columns
+        more = self.columns
         both = (
             patterns + more[0], effects + more[1], reasons + more[2],
             files + more[3], lines + more[4], columns + more[5],
@@ -58,16 +60,16 @@ class RuleList(Sequence[Rule]):
         if not self.more:
             return self
         left = [at for at in range(len(self)) if at not in self.more or keep(self[at])]
-        patterns, effects, reasons, files, lines, columns = self.said
-        said = (
+        patterns, effects, reasons, files, lines, columns = self.columns
+        counting = (
             [patterns[at] for at in left], [effects[at] for at in left], [reasons[at] for at in left],
             [files[at] for at in left], [lines[at] for at in left], [columns[at] for at in left],
         )  # fmt: skip
         more = {n: {**self.more[at], **real} for n, at in enumerate(left) if at in self.more}
-        return RuleList(self.tier, self.agent, self.key, said, more)
+        return RuleList(self.tier, self.agent, self.key, counting, more)
 
     def __len__(self) -> int:
-        return len(self.said[0])
+        return len(self.columns[0])
 
     @overload
     def __getitem__(self, at: int) -> Rule: ...
@@ -79,7 +81,7 @@ class RuleList(Sequence[Rule]):
         made = self._made.get(at)
         if made is None:
             at = range(len(self))[at]
-            patterns, effects, reasons, files, lines, columns = self.said
+            patterns, effects, reasons, files, lines, columns = self.columns
             where = Where(files[at], lines[at], columns[at])
             more = self.more.get(at, {})
             made = Rule(

@@ -12,25 +12,25 @@ def changed_commands(old: Commands, new: Commands) -> tuple[list[str], bool]:
 
     A directory that is written at once is looser, and so is a longer limit; what is dropped is neither.
     """
-    said: list[str] = []
+    changes: list[str] = []
     looser = False
     if old.require != new.require:
-        said.append(f"commands require: {old.require} -> {new.require}")
+        changes.append(f"commands require: {old.require} -> {new.require}")
         looser |= COMMAND_LEVELS.index(new.require) > COMMAND_LEVELS.index(old.require)
     if old.network != new.network:
-        said.append(f"commands network: {_switch(old.network)} -> {_switch(new.network)}")
+        changes.append(f"commands network: {_switch(old.network)} -> {_switch(new.network)}")
         looser |= new.network
     for lane in ("discard", "through"):
         were, are = set(getattr(old, lane)), set(getattr(new, lane))
-        said += [f"commands {lane}: no longer {pattern}" for pattern in sorted(were - are)]
-        said += [f"commands {lane}: now also {pattern}" for pattern in sorted(are - were)]
+        changes += [f"commands {lane}: no longer {pattern}" for pattern in sorted(were - are)]
+        changes += [f"commands {lane}: now also {pattern}" for pattern in sorted(are - were)]
         looser |= lane == "through" and bool(are - were)
     for field in fields(old.limits):
         was, now = getattr(old.limits, field.name), getattr(new.limits, field.name)
         if was != now:
-            said.append(f"commands limits {field.name}: {was:,} -> {now:,}")
+            changes.append(f"commands limits {field.name}: {was:,} -> {now:,}")
             looser |= now > was
-    return said, looser
+    return changes, looser
 
 
 def _switch(value: bool) -> str:

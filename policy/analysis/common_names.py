@@ -104,8 +104,8 @@ class NameTexts:
 
     def _two(self, one: Name, other: Name) -> Texts:
         """Return the texts of two names that each consist of a prefix, a star and a suffix."""
-        (head, tail), (front, back) = _text_pieces(one), _text_pieces(other)
-        head, tail = max(head, front, key=len), max(tail, back, key=len)
+        (head, tail), (front, rear) = _text_pieces(one), _text_pieces(other)
+        head, tail = max(head, front, key=len), max(tail, rear, key=len)
         inside = [
             head + tail[len(head) + len(tail) - length :]
             for length in range(max(len(head), len(tail), 1), len(head) + len(tail) + 1)

@@ -104,22 +104,22 @@ def compare(
     """
     if times is None:
         times = sorted({*old.epochs(), *new.epochs()})
-    look = _Look(budget or Budget(), fold)
+    policies = _PolicyDiff(budget or Budget(), fold)
     found: list[dict[Change, None]] = []
     names: list[str] = []
     for time in times:
         before, after = old.at(time), new.at(time)
         try:
-            names = agents([before, after], budget=look.budget)
-            found.append(dict.fromkeys(look.changes(before, after, names)))
+            names = agents([before, after], budget=policies.budget)
+            found.append(dict.fromkeys(policies.changes(before, after, names)))
         except Undecided as error:
-            look.undecided.append(str(error))
+            policies.undecided.append(str(error))
             if not found:
-                return Comparison((), (), True, tuple(look.undecided))
+                return Comparison((), (), True, tuple(policies.undecided))
             times = times[: len(found)]
             break
     settings, looser = changed_settings(old, new, names)
-    undecided = tuple(dict.fromkeys(look.undecided))
+    undecided = tuple(dict.fromkeys(policies.undecided))
     return Comparison(tuple(_in_time(found, times)), tuple(settings), looser, undecided)
 
 
@@ -130,7 +130,7 @@ def _in_time(found: Sequence[dict[Change, None]], times: Sequence[float]) -> Ite
             yield replace(change, since=since, until=until) if since or until else change
 
 
-class _Look:
+class _PolicyDiff:
     """One comparison; equal questions, at other times or for other agents, are asked once."""
 
     def __init__(self, budget: Budget, fold: Fold) -> None:
@@ -270,12 +270,12 @@ def _changes(
             old, new = replace(old, floor=()), replace(new, floor=())
         region = ask.inside(pattern)
         for one in Effect:
-            ways = [way & region for way in ask.verdict(old, one)]
+            ways = [wanted & region for wanted in ask.verdict(old, one)]
             for other in Effect:
                 if one is other or not ways:
                     continue
                 under = ask.floor_below(floor, Effect(max(one, other) - 1))
-                both = (way & each & under for each in ask.verdict(new, other) for way in ways)
+                both = (wanted & each & under for each in ask.verdict(new, other) for wanted in ways)
                 found = ask.find(both)
                 if found is not None:
                     confirm(were, found, one)
@@ -364,8 +364,8 @@ def differs(
 
     Times, trials and content are not looked at. Undecided beyond the budget.
     """
-    look = _Look(budget, fold)
-    changes = look.between(old, new, agents([*old, *new], budget=budget))
-    if look.undecided and not changes:
-        raise Undecided(look.undecided[0])
+    policies = _PolicyDiff(budget, fold)
+    changes = policies.between(old, new, agents([*old, *new], budget=budget))
+    if policies.undecided and not changes:
+        raise Undecided(policies.undecided[0])
     return bool(changes)

@@ -12,20 +12,20 @@ from ringfence.policy.model import Limit, Retention
 
 def changed_settings(old: Engine, new: Engine, names: Iterable[str]) -> tuple[list[str], bool]:
     """Return differences outside the rules, as text, and whether one of them is looser."""
-    said: list[str] = []
+    changes: list[str] = []
     looser = False
     for name in ("mode", "hard_links", "durable"):
         was, now = getattr(old, name), getattr(new, name)
         if was != now:
-            said.append(f"{name}: {was} -> {now}")
+            changes.append(f"{name}: {was} -> {now}")
             looser |= now in ("monitor", "replace", False)
     kept_for, keeps_for = old.retention, new.retention
     if kept_for != keeps_for:
         shorter = not _keeps_as_much(keeps_for, kept_for)
-        said.append(f"retention: {'shorter' if shorter else 'longer'}")
+        changes.append(f"retention: {'shorter' if shorter else 'longer'}")
         looser |= shorter
     about_commands, loosened = changed_commands(old.commands, new.commands)
-    said += about_commands
+    changes += about_commands
     looser |= loosened
     for agent in names:
         for tool in sorted(set(old.tools) | set(new.tools)):
@@ -34,9 +34,9 @@ def changed_settings(old: Engine, new: Engine, names: Iterable[str]) -> tuple[li
             gained = [limit for limit in are if not any(_as_strict(each, limit) for each in were)]
             if dropped or gained:
                 word = "looser" if dropped else "stricter"
-                said.append(f"limits of {tool} for agent {agent}: {word}")
+                changes.append(f"limits of {tool} for agent {agent}: {word}")
                 looser |= bool(dropped)
-    return said, looser
+    return changes, looser
 
 
 def _keeps_as_much(one: Retention, other: Retention) -> bool:

@@ -33,7 +33,7 @@ def intervals(times: Sequence[float], so: Sequence[bool]) -> Iterator[tuple[int,
         yield first, times[first] if first else None, times[at] if at < len(so) else None
 
 
-def said_of(since: float | None, until: float | None) -> str:
+def period_of(since: float | None, until: float | None) -> str:
     """Return an interval as text after a statement; empty for all time."""
     if since is None and until is None:
         return ""

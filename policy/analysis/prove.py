@@ -14,7 +14,7 @@ from typing import Any, Literal
 from ringfence.policy.analysis import command_queries
 from ringfence.policy.analysis import parent_directories as parents
 from ringfence.policy.analysis.agent_kinds import agents
-from ringfence.policy.analysis.epochs import in_json, intervals, said_of
+from ringfence.policy.analysis.epochs import in_json, intervals, period_of
 from ringfence.policy.analysis.pattern_queries import Budget, Expired, Undecided, Witness
 from ringfence.policy.analysis.verdict_queries import (
     QueryContext,
@@ -89,19 +89,19 @@ class Proof:
         }
 
     def __str__(self) -> str:
-        said = describe(self.statement)
+        text = describe(self.statement)
         if self.unless:
-            said += f" (holds unless the content has {' or '.join(map(str, self.unless))})"
+            text += f" (holds unless the content has {' or '.join(map(str, self.unless))})"
         if self.holds:
-            return f"proved: {said}"
-        said += said_of(self.since, self.until)
+            return f"proved: {text}"
+        text += period_of(self.since, self.until)
         if self.holds is None:
-            return f"undecided: {said} ({self.undecided})"
+            return f"undecided: {text} ({self.undecided})"
         because = str(self.rule) if self.rule else "no rule decides"
         if self.missing:
             because += f", if {self.missing}/ is not there yet"
         what = self.tool if self.kind in ("", self.tool) else f"{self.tool} ({self.kind})"
-        return f"broken: {said}: agent {self.agent}, {what} {self.witness}: {self.effect} ({because})"
+        return f"broken: {text}: agent {self.agent}, {what} {self.witness}: {self.effect} ({because})"
 
 
 def describe(statement: Invariant) -> str:
@@ -176,7 +176,7 @@ def _prove_plain(policies: list[Engine], statement: Invariant, budget: Budget, f
                 if found and _is_shorter(found, best):
                     best = _refuted(statement, where, found, effect)
             if made and where[0].action in ("write", "write.create"):  # where a parent is missing, it is new
-                best = _on_the_way(questions, statement, where, best)
+                best = _for_parents(questions, statement, where, best)
     except Undecided as error:
         if best is None:
             return Proof(statement, None, undecided=str(error))
@@ -206,7 +206,7 @@ def _length(witness: Witness) -> tuple[bool, int]:
     return witness.path == ROOT, len(witness.path)
 
 
-def _on_the_way(
+def _for_parents(
     ask: VerdictQueries, statement: Invariant, wheres: list[QueryContext], best: Proof | None
 ) -> Proof | None:
     """Return a shorter path that breaks a statement by a denied parent directory, or the best so far."""
@@ -222,11 +222,11 @@ def _on_the_way(
 
 def _refuted(statement: Invariant, wheres: list[QueryContext], found: Witness, effect: Effect) -> Proof:
     """Return the refutation, with the engine's own verdict on its path."""
-    said, rule, _ = strictest(wheres, found)
-    assert said is effect, f"the engine says {said} where the analysis says {effect}: {found}"
+    text, rule, _ = strictest(wheres, found)
+    assert text is effect, f"the engine says {text} where the analysis says {effect}: {found}"
     kind = next((where.action for where in wheres if where.action in WRITE_KINDS), "")
     where = wheres[0]
-    return Proof(statement, False, where.agent, where.tool, found, said, rule, kind=kind)
+    return Proof(statement, False, where.agent, where.tool, found, text, rule, kind=kind)
 
 
 def _contexts(

@@ -107,8 +107,8 @@ class Search:
         self._cost = _STEP + most // _WORDS
         self._nodes: list[_Node] = []
         self._waiting: dict[int, list[int]] = {}  # nodes by how long a path through them must be
-        self._kept: dict[tuple[tuple[int, ...], int], list[tuple[int, int, int, int]]] = {}
-        self._held = 0
+        self._visited: dict[tuple[tuple[int, ...], int], list[tuple[int, int, int, int]]] = {}
+        self._bytes_used = 0
 
     def run(self) -> Witness | None:
         """Return the shortest path; None: no path within the limit exists."""
@@ -196,8 +196,8 @@ class Search:
         least = length + max(map(self._rows.least.__getitem__, places))
         if least > self._most or none & self._rows.below:
             return  # too long, or everything below is matched by what must not match
-        kept = self._kept.setdefault((places, valid), [])
-        for other_none, other_items, other_excepts, other in kept:
+        visited = self._visited.setdefault((places, valid), [])
+        for other_none, other_items, other_excepts, other in visited:
             if (
                 other <= length
                 and not other_none & ~none
@@ -205,12 +205,12 @@ class Search:
                 and not excepts & ~other_excepts
             ):
                 return
-        self._budget.spend(self._cost * (1 + len(kept) // 4))
-        kept.append((none, items, excepts, length))
+        self._budget.spend(self._cost * (1 + len(visited) // 4))
+        visited.append((none, items, excepts, length))
         self._waiting.setdefault(least, []).append(len(self._nodes))
         self._nodes.append(_Node(places, valid, none, items, excepts, length, at, letter))
-        self._held += 400 + (none.bit_length() + items.bit_length() + excepts.bit_length()) // 8
-        if self._held > MAX_BYTES:
+        self._bytes_used += 400 + (none.bit_length() + items.bit_length() + excepts.bit_length()) // 8
+        if self._bytes_used > MAX_BYTES:
             raise Undecided("too complex: the bound on memory was reached")
 
 

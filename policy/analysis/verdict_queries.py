@@ -233,11 +233,11 @@ class VerdictQueries:
         passed &= self.none_of(action)
         yield from (chosen & passed for chosen in self.last_in(anything, effects))
 
-    def undenied(self, way: Wanted, *lists: Sequence[Rule]) -> Iterator[Wanted]:
+    def undenied(self, wanted: Wanted, *lists: Sequence[Rule]) -> Iterator[Wanted]:
         """Yield the parts of a way in which the last match in none of these lists is a deny."""
         lists = tuple(rules for rules in lists if rules)
         for chosen in itertools.product(*map(self.not_denied, lists)):
-            yield functools.reduce(operator.and_, chosen, way)
+            yield functools.reduce(operator.and_, chosen, wanted)
 
     def ladder(self, ladder: Ladder, effects: Effects) -> Iterator[Wanted]:
         """Yield the ways for a tier chain (agent, global, then `ask`) to have one of these effects."""

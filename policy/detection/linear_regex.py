@@ -79,7 +79,7 @@ class Matcher:
         self._first = first
         self.literal = _literal(tree)
         self._moves: dict[tuple[frozenset[int], str, str], frozenset[int] | None] = {}
-        self._held = 0
+        self._remembered = 0
 
     @property
     def matches_empty(self) -> bool:
@@ -145,9 +145,9 @@ class Matcher:
     def _move(self, key: tuple[frozenset[int], str, str]) -> frozenset[int] | None:
         """Return the states after one character, or None if the match was complete before it."""
         states, before, char = key
-        if self._held > _REMEMBERED:
+        if self._remembered > _REMEMBERED:
             self._moves.clear()
-            self._held = 0
+            self._remembered = 0
         reached = self._reach(states, before, char)
         after: frozenset[int] | None = None
         if self._accept not in reached:
@@ -155,7 +155,7 @@ class Matcher:
             # The first state is always among them: a match may begin anywhere.
             after = frozenset([self._first, *(s + 1 for s in reached if (test := eats[s]) and test(char))])
         self._moves[key] = after
-        self._held += len(after or ()) + 1
+        self._remembered += len(after or ()) + 1
         return after
 
     def _reach(self, states: Iterable[int], before: str, char: str, known: Container[int] = ()) -> set[int]:

@@ -93,11 +93,11 @@ def needs_of(policy: Engine, case: Case) -> tuple[Need, ...]:
         for action, parameter in pairs
     ]
     if case.parents == "missing":
-        needs += [each for need in needs for each in made_on_the_way(case.tool, need)]
+        needs += [each for need in needs for each in parents_made(case.tool, need)]
     return tuple(needs)
 
 
-def made_on_the_way(tool: str, need: Need) -> Iterator[Need]:
+def parents_made(tool: str, need: Need) -> Iterator[Need]:
     """Yield a need for each parent directory that a tool would make, outermost first."""
     if tool in MAKES_PARENTS and need.action == "write":
         names = need.path.split("/")

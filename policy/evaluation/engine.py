@@ -82,7 +82,7 @@ class Engine:
         self.revision = revision
         self.files = files
         self.tools = MappingProxyType({**LANGUAGE_TOOLS, **(tools or {})})
-        self._laid = RuleTable(content)
+        self._table = RuleTable(content)
         self._names = {name: parse_agent(name) for name in content.agents}
         self._machines: dict[Fold, Matcher] = {}
         self._queries: dict[tuple[str, str, str], Query] = {}
@@ -263,7 +263,7 @@ class Engine:
         state = machine.inside(path)
         known = state.opens.get(query.number)
         if known is None:
-            known = self._laid.may_open(state.below.last, query, cache(lambda: machine.ahead(state)))
+            known = self._table.may_open(state.below.last, query, cache(lambda: machine.ahead(state)))
             machine.note_below(state, query.number, known)
         return bool(known)
 
@@ -375,21 +375,21 @@ class Engine:
         return found
 
     def _machine(self, fold: Fold) -> Matcher:
-        laid = self._laid
-        return self._machines.setdefault(fold, Matcher(laid.patterns, fold, laid.groups))
+        table = self._table
+        return self._machines.setdefault(fold, Matcher(table.patterns, fold, table.groups))
 
     def _query(self, agent: str, tool: str, action: str) -> Query:
         entries = dict.fromkeys(entry.name if entry else None for _, entry in self.chain(agent))
         if len(self._queries) >= _MAX_QUERIES:
             self._queries.clear()
         # Unique across threads: conclusions are stored under this number.
-        query = self._laid.query(next(self._numbers), agent, tuple(entries), self.keys(tool, action))
+        query = self._table.query(next(self._numbers), agent, tuple(entries), self.keys(tool, action))
         self._queries[agent, tool, action] = query
         return query
 
     def _judged(self, machine: Matcher, found: Matches, query: Query) -> Verdict:
         """Judge what was found, and remember the verdict."""
-        verdict = self._laid.judge(found.last, query)
+        verdict = self._table.judge(found.last, query)
         machine.note(found, query.number, verdict)
         return verdict
 

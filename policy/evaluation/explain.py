@@ -37,14 +37,14 @@ def explain(  # noqa: PLR0913  the parameters of Engine.verdict
     (effect, rule), action = max(verdicts, key=lambda found: (found[0][0], GRAVITY[found[1]]))
     steps: list[Step] = []
     for (_, winner), each in verdicts:
-        look = _Look(policy, agent, tool, each, path, directory, fold, winner)
-        steps += look.floor()
+        explanation = _Explanation(policy, agent, tool, each, path, directory, fold, winner)
+        steps += explanation.floor()
         seen: set[str | None] = set()
         for name, entry in policy.chain(agent):
             owner = entry.name if entry else None
             if owner not in seen:
                 seen.add(owner)
-                steps += look.ladder(name, entry)
+                steps += explanation.ladder(name, entry)
     return Explanation(decision(effect, rule, agent, tool, action, path), tuple(steps))
 
 
@@ -59,7 +59,7 @@ def _actions(policy: Engine, tool: str) -> Iterator[str]:
         yield from policy.names(tool, action)
 
 
-class _Look:
+class _Explanation:
     """One question: agent, tool, action and path, with the rule that the engine chose."""
 
     def __init__(  # noqa: PLR0913  the parameters of Engine.verdict and its rule
@@ -80,8 +80,8 @@ class _Look:
         self.action = action
         self.stands = tuple(key for key in self.keys[:-1] if names_action(key))
         self.winner = winner
-        looked_at = dict.fromkeys(self._patterns(policy.chain(agent)))
-        self._known = dict(zip(looked_at, _tried(list(looked_at), path, directory, fold), strict=True))
+        patterns = dict.fromkeys(self._patterns(policy.chain(agent)))
+        self._known = dict(zip(patterns, _tried(list(patterns), path, directory, fold), strict=True))
 
     def floor(self) -> Iterator[Step]:
         """Yield a step for each mandatory rule on this tool or action."""
@@ -193,10 +193,10 @@ def _spelled(
     """Return the patterns that would match if their character classes were names, written that way."""
     if "[" not in path:
         return {}
-    meant = {number: spelled_out(each) for number, each in enumerate(patterns) if "[" in each}
+    spelled = {number: spelled_out(each) for number, each in enumerate(patterns) if "[" in each}
     return {
         number: text
-        for number, text in meant.items()
+        for number, text in spelled.items()
         if text is not None and number not in hit and matches(text, path, directory, fold=fold)
     }
 

@@ -25,18 +25,18 @@ def explain_command(policy: Engine, agent: str, line: str) -> Explanation:
     steps: list[Step] = []
     for words in parts:
         about = "" if len(parts) == 1 else f"{'the whole line' if words is None else written(words)}: "
-        look = _Look(policy, words, winner, about)
-        steps += look.floor(agent)
+        explanation = _CommandExplanation(policy, words, winner, about)
+        steps += explanation.floor(agent)
         seen: set[str | None] = set()
         for name, entry in policy.chain(agent):
             owner = entry.name if entry else None
             if owner not in seen:
                 seen.add(owner)
-                steps += look.tiers(name, entry)
+                steps += explanation.tiers(name, entry)
     return Explanation(decision(effect, winner, agent, RUN, RUN, line), tuple(steps))
 
 
-class _Look:
+class _CommandExplanation:
     """One simple command (None: a line that is not whole), with the rule that the engine chose."""
 
     def __init__(self, policy: Engine, words: Words | None, winner: Rule | None, about: str) -> None:

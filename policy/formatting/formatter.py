@@ -31,7 +31,7 @@ class LayoutError(Exception):
     """A policy loads, but formatting would change more than its layout; the text is left unchanged."""
 
 
-def laid_out(data: bytes, file: str = "<string>", tools: Mapping[str, Any] | None = None) -> str:
+def formatted(data: bytes, file: str = "<string>", tools: Mapping[str, Any] | None = None) -> str:
     """Return the formatted text of a policy or of a file of cases.
 
     PolicyError if the text itself does not load (files that it extends are not read); else LayoutError.

@@ -32,8 +32,8 @@ def unknown_agent(policy: Engine, name: str) -> str | None:
     if any(entry is not None for each in named for _, entry in policy.chain(each)):
         return None
     close = nearest(name, entries) or nearest(name.split("/")[0], entries)
-    meant = f"; did you mean '{close}'?" if close else ", so only everybody's rules apply"
-    return f"no entry under agents fits '{name}'{meant}"
+    suggestion = f"; did you mean '{close}'?" if close else ", so only everybody's rules apply"
+    return f"no entry under agents fits '{name}'{suggestion}"
 
 
 def unknown_agents(policy: Engine, cases: Iterable[Case], invariants: Iterable[Invariant]) -> list[Finding]:
@@ -41,4 +41,4 @@ def unknown_agents(policy: Engine, cases: Iterable[Case], invariants: Iterable[I
     named = [(case.agent, case.where) for case in cases]
     named += [(invariant.agent, invariant.where) for invariant in invariants]
     known = {name: unknown_agent(policy, name) for name, _ in named}
-    return [Finding("agent-unknown", said, where) for name, where in named if (said := known[name])]
+    return [Finding("agent-unknown", message, where) for name, where in named if (message := known[name])]

@@ -20,61 +20,61 @@ from ringfence.policy.patterns.matcher import matches
 _PROTECTED = (("ringfence.yaml", False), (".ringfence", True), (".ringfence/state", False))
 
 
-def lanes(look: LintContext) -> Iterator[Finding]:
+def lanes(lint: LintContext) -> Iterator[Finding]:
     """Yield lanes that reach what is not to be changed unasked, and lanes that overlap."""
-    commands = look.policy.content.commands
+    commands = lint.policy.content.commands
     if commands is None:
         return
-    runners = _runners(look) if commands.through else []
+    runners = _runners(lint) if commands.through else []
     for text, where in zip(commands.through, commands.through_at, strict=True):
-        if not _own(look, where):
+        if not _own(lint, where):
             continue
-        yield from _protected(look, text, where)
-        yield from _reached(look, text, where, runners)
+        yield from _protected(lint, text, where)
+        yield from _reached(lint, text, where, runners)
         for other in commands.discard:
-            ask = look.questions
+            ask = lint.questions
             both = ask.find([ask.inside(text) & ask.inside(other)])
             if both is not None:
                 message = f'through "{text}" and discard "{other}" both match {both}: it is written at once'
                 yield Finding("lanes-overlap", message, where, str(both))
 
 
-def _own(look: LintContext, where: Where | None) -> bool:
-    return look.files is None or (where is not None and where.file in look.files)
+def _own(lint: LintContext, where: Where | None) -> bool:
+    return lint.files is None or (where is not None and where.file in lint.files)
 
 
-def _runners(look: LintContext) -> list[str]:
+def _runners(lint: LintContext) -> list[str]:
     """Return the kinds of agents that can run some command at all."""
-    ask = CommandQueries([look.policy], (), look.budget)
+    ask = CommandQueries([lint.policy], (), lint.budget)
     return [
         name
-        for name in look.names
-        if any(ask.judge(look.policy, name, each)[0] is not Effect.DENY for each in ask.classes)
+        for name in lint.names
+        if any(ask.judge(lint.policy, name, each)[0] is not Effect.DENY for each in ask.classes)
     ]
 
 
-def _protected(look: LintContext, text: str, where: Where | None) -> Iterator[Finding]:
+def _protected(lint: LintContext, text: str, where: Where | None) -> Iterator[Finding]:
     path = next(
-        (path for path, directory in _PROTECTED if matches(text, path, directory, fold=look.fold)), None
+        (path for path, directory in _PROTECTED if matches(text, path, directory, fold=lint.fold)), None
     )
     if path is not None:
         message = f'through "{text}" reaches {path}, which no command may change'
         yield Finding("through-protected", message, where, path)
 
 
-def _reached(look: LintContext, text: str, where: Where | None, names: list[str]) -> Iterator[Finding]:
+def _reached(lint: LintContext, text: str, where: Where | None, names: list[str]) -> Iterator[Finding]:
     """Yield the shortest path that an agent would change unasked by a command, against its rules."""
-    region = look.questions.inside(text)
+    region = lint.questions.inside(text)
     best: tuple[Witness, QueryContext, Effect] | None = None
     seen: set[tuple[object, ...]] = set()
     for name in names:
         for action in ("write", "delete"):
-            context = look.context(name, RUN_TOOL, action)
+            context = lint.context(name, RUN_TOOL, action)
             if context.meaning in seen:
                 continue
             seen.add(context.meaning)
             for effect in (Effect.DENY, Effect.ASK):
-                found = look.questions.ever(context, effect, region)
+                found = lint.questions.ever(context, effect, region)
                 if found and (best is None or len(found.path) < len(best[0].path)):
                     best = found, context, effect
     if best is not None:

@@ -125,9 +125,9 @@ class LintContext:
         rest = [each for n, each in enumerate(where.ladders) if n != ladder]
         if any(not effects for effects in others):
             return
-        for way in self.settling(where, ladder, tier, place, at):
+        for wanted in self.settling(where, ladder, tier, place, at):
             for more in self.questions.chains(rest, others):
-                yield way & under & more
+                yield wanted & under & more
 
     def settling(self, where: QueryContext, ladder: int, tier: int, place: int, at: int) -> Iterator[Wanted]:
         """Yield the ways for one rule to decide its tier chain, other chains and mandatory rules aside."""
@@ -176,7 +176,7 @@ def only_below(effect: Effect, *, strict: bool) -> frozenset[Effect]:
     return frozenset(each for each in EVERY_EFFECT if each < effect or (each == effect and not strict))
 
 
-def said(rule: Rule) -> str:
+def rule_text(rule: Rule) -> str:
     """Return a rule as it is written in a policy: pattern and effect; of a set's pattern, the set too."""
     line = f" (line {rule.set_where.line})" if rule.set_where else ""
     origin = f" of the set {rule.set_name}{line}" if rule.set_name else ""
@@ -185,7 +185,7 @@ def said(rule: Rule) -> str:
 
 def line(rule: Rule) -> str:
     """Return a rule as written, with its line number where it has one."""
-    return f"{said(rule)} (line {rule.where.line})" if rule.where else said(rule)
+    return f"{rule_text(rule)} (line {rule.where.line})" if rule.where else rule_text(rule)
 
 
 def listed(rules: Sequence[Rule]) -> str:

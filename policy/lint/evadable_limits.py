@@ -11,41 +11,41 @@ from ringfence.policy.lint.context import LintContext
 from ringfence.policy.model import Effect, Limit, LimitMap, counted_actions
 
 
-def per_call(look: LintContext) -> Iterator[Finding]:
+def per_call(lint: LintContext) -> Iterator[Finding]:
     """Yield limits that deny by the size of one call while no limit counts the same over several."""
-    everybody = look.policy.content.limits
-    for own in (everybody, *(agent.limits for agent in look.policy.content.agents.values())):
+    everybody = lint.policy.content.limits
+    for own in (everybody, *(agent.limits for agent in lint.policy.content.agents.values())):
         for key, listed in own.items():
-            keys = keys_of(key, look.policy.tools) if key != "*" else ("*",)
+            keys = keys_of(key, lint.policy.tools) if key != "*" else ("*",)
             for limit in listed:
-                if look.own(limit) and _passed_in_parts(limit, _beside(own, everybody, keys)):
+                if lint.own(limit) and _passed_in_parts(limit, _beside(own, everybody, keys)):
                     message = (
                         f"the limit on {key} denies one call, and several smaller calls pass it together"
                     )
                     yield Finding("limit-per-call", message, limit.where)
 
 
-def past_commands(look: LintContext) -> Iterator[Finding]:
+def past_commands(lint: LintContext) -> Iterator[Finding]:
     """Yield limits on reading of agents that may run a command, whose reading nothing counts."""
-    content = look.policy.content
+    content = lint.policy.content
     every = [content.limits, *(agent.limits for agent in content.agents.values())]
     reading = [
         limit
         for own in every
         for key, listed in own.items()
         for limit in listed
-        if counted_actions(key, look.policy.tools) == ("read",) and look.own(limit)
+        if counted_actions(key, lint.policy.tools) == ("read",) and lint.own(limit)
     ]
     if not reading or not any(rules for _, rules in lists(content)):
         return  # without rules on commands, each one asks
-    ask = CommandQueries([look.policy], (), look.budget)
+    ask = CommandQueries([lint.policy], (), lint.budget)
     for limit in reading:
         tool = limit.key
-        for name in look.names:
+        for name in lint.names:
             allowed = next(
-                (each for each in ask.classes if ask.judge(look.policy, name, each)[0] is Effect.ALLOW), None
+                (each for each in ask.classes if ask.judge(lint.policy, name, each)[0] is Effect.ALLOW), None
             )
-            if allowed is not None and limit in look.policy.limits(name, tool):
+            if allowed is not None and limit in lint.policy.limits(name, tool):
                 message = f"the limit on {limit.key} does not count what commands read, and some are allowed"
                 yield Finding("limit-past-commands", message, limit.where)
                 break

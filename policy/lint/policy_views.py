@@ -62,8 +62,10 @@ def combined(found: Sequence[tuple[View, Sequence[Finding]]]) -> Iterator[Findin
             if key in seen:
                 continue
             if each.code in _USELESS and not all(
-                each.where in said or each.where not in there
-                for said, there in zip(useless if each.code == "idle-rule" else never, places, strict=True)
+                each.where in reported or each.where not in there
+                for reported, there in zip(
+                    useless if each.code == "idle-rule" else never, places, strict=True
+                )
             ):
                 continue
             seen.add(key)

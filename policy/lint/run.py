@@ -61,22 +61,22 @@ def _findings(
     """Return the findings of these lints about the entries that count plainly."""
     names = list(lints)
     try:
-        look = LintContext(policy, files, budget, fold)
+        lint = LintContext(policy, files, budget, fold)
     except Undecided as error:
         return [Finding("too-complex", f"the rules: {error}")]
     found: list[Finding] = []
     cut: dict[str, list[Finding]] = {}
     for done, name in enumerate(names):
         # A part for each: what one does not use is shared out among those after it.
-        look.budget.share(len(names) - done)
-        _sort_in(name, run(look, name), found, cut)
+        lint.budget.share(len(names) - done)
+        _sort_in(name, run(lint, name), found, cut)
     # What the last ones did not use is for those whose part was not enough.
     waiting = list(cut)
     for done, name in enumerate(waiting):
-        look.budget.share(len(waiting) - done)
-        if look.budget.over:
+        lint.budget.share(len(waiting) - done)
+        if lint.budget.over:
             break
-        _sort_in(name, run(look, name), found, cut)
+        _sort_in(name, run(lint, name), found, cut)
     found += [finding for each in cut.values() for finding in each]
     dead = {finding.where for finding in found if finding.code in _DEAD}
     kept = (each for each in found if each.code not in _LESS or each.where not in dead)
@@ -92,11 +92,11 @@ def _sort_in(name: str, findings: list[Finding], found: list[Finding], cut: dict
         found += findings
 
 
-def run(look: LintContext, name: str) -> list[Finding]:
+def run(lint: LintContext, name: str) -> list[Finding]:
     """Return the findings of one lint of `LINTS`."""
     found: list[Finding] = []
     try:
-        found.extend(LINTS[name](look))
+        found.extend(LINTS[name](lint))
     except Undecided as error:
         found.append(Finding("too-complex", f"{name}: {error}"))
     return found
@@ -108,11 +108,11 @@ def place_of(finding: Finding) -> tuple[str, int, int, str]:
     return (where.file, where.line, where.column, finding.code) if where else ("", 0, 0, finding.code)
 
 
-def _suspicious(look: LintContext) -> Iterator[Finding]:
-    rules = [rule for _, _, listed in look.maps() for rule in listed]
-    rules += [rule for item in look.policy.content.mandatory for rule in item.rules]
+def _suspicious(lint: LintContext) -> Iterator[Finding]:
+    rules = [rule for _, _, listed in lint.maps() for rule in listed]
+    rules += [rule for item in lint.policy.content.mandatory for rule in item.rules]
     for rule in rules:
-        if look.own(rule):
+        if lint.own(rule):
             for code in suspects(rule.pattern):
                 yield Finding(code, f'"{rule.pattern}": {FINDINGS[code][1]}', rule.where)
 

@@ -12,7 +12,7 @@ from ringfence.policy.analysis.epochs import end
 from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.evaluation.projection import Entry, special_entries, with_only
 from ringfence.policy.lint.codes import Finding
-from ringfence.policy.lint.context import LintContext, said
+from ringfence.policy.lint.context import LintContext, rule_text
 from ringfence.policy.model import Mandatory, Rule
 
 
@@ -25,27 +25,27 @@ def ended(policy: Engine, files: Collection[str] | None, now: float) -> Iterator
                 yield Finding("until-ended", message, rule.where)
 
 
-def unused_sets(look: LintContext) -> Iterator[Finding]:
+def unused_sets(lint: LintContext) -> Iterator[Finding]:
     """Yield the sets that no entry uses."""
-    for name, where in look.policy.whole.unused_sets:
-        if look.files is None or where.file in look.files:
+    for name, where in lint.policy.whole.unused_sets:
+        if lint.files is None or where.file in lint.files:
             yield Finding("set-unused", f"nothing uses the set {name}", where)
 
 
-def without_effect(look: LintContext) -> Iterator[Finding]:
+def without_effect(lint: LintContext) -> Iterator[Finding]:
     """Yield entries on trial, and those that depend on content, that would change no verdict."""
-    policy = look.policy
+    policy = lint.policy
     entries = [entry for entry in special_entries(policy.whole) if entry.trial or entry.content]
     trials = [entry for entry in entries if entry.trial]
-    idle = bool(trials) and not _changes(policy, look, [], trials)
+    idle = bool(trials) and not _changes(policy, lint, [], trials)
     for entry in entries:
-        rules = own_rules(entry, look.files)
+        rules = own_rules(entry, lint.files)
         if not rules:
             continue
         others = [each for each in entries if each is not entry and _together(each, entry)]
         if not (idle and entry.trial) and (
-            _changes(policy, look, [], [entry])
-            or (others and _changes(policy, look, others, [*others, entry]))
+            _changes(policy, lint, [], [entry])
+            or (others and _changes(policy, lint, others, [*others, entry]))
         ):
             continue
         if entry.trial:
@@ -64,7 +64,7 @@ def _together(one: Entry, other: Entry) -> bool:
     return not set(one.content).isdisjoint(other.content)
 
 
-def _changes(policy: Engine, look: LintContext, some: Sequence[Entry], more: Sequence[Entry]) -> bool:
+def _changes(policy: Engine, lint: LintContext, some: Sequence[Entry], more: Sequence[Entry]) -> bool:
     """Whether verdicts differ with some special entries and with more of them.
 
     What is found in content only makes a verdict stricter, so the policy's own verdict stays the least.
@@ -75,7 +75,7 @@ def _changes(policy: Engine, look: LintContext, some: Sequence[Entry], more: Seq
         [*base, Engine(with_only(policy.whole, each), revision=policy.revision, tools=tools)]
         for each in (some, more)
     )
-    return differs(old, new, look.budget, fold=look.fold)
+    return differs(old, new, lint.budget, fold=lint.fold)
 
 
 def own_rules(entry: Entry, files: Collection[str] | None) -> list[Rule]:
@@ -87,6 +87,6 @@ def own_rules(entry: Entry, files: Collection[str] | None) -> list[Rule]:
 def name_of(entry: Entry) -> str:
     """Return an entry as it is written in a policy."""
     if not isinstance(entry, Mandatory):
-        return said(entry)
+        return rule_text(entry)
     more = ", …" if len(entry.rules) > 1 else ""
     return f'mandatory {entry.effect} of "{entry.rules[0].pattern}"{more}'

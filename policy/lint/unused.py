@@ -12,11 +12,11 @@ from ringfence.policy.lint.context import LintContext
 from ringfence.policy.model import Agent, Limit, Mandatory, Rule
 
 
-def excepts(look: LintContext) -> Iterator[Finding]:
+def excepts(lint: LintContext) -> Iterator[Finding]:
     """Yield exceptions of mandatory items that leave nothing of the item, or exclude nothing."""
-    ask = look.questions
-    for item in look.policy.content.mandatory:
-        if not item.excepts or not look.own(item.rules[0]):
+    ask = lint.questions
+    for item in lint.policy.content.mandatory:
+        if not item.excepts or not lint.own(item.rules[0]):
             continue
         numbers = [ask.number[text] for text in item.excepts]
         for rule in item.rules:
@@ -34,12 +34,12 @@ def _unused_excepts(ask: VerdictQueries, item: Mandatory) -> Iterator[Finding]:
             )
 
 
-def unused_agents(look: LintContext) -> Iterator[Finding]:
+def unused_agents(lint: LintContext) -> Iterator[Finding]:
     """Yield entries under `agents` for which later or exact entries leave no name."""
-    content: Mapping[str, Agent] = look.policy.content.agents
+    content: Mapping[str, Agent] = lint.policy.content.agents
     keys = list(content)
     automaton = PatternQueries(
-        [f"/{key}" for key in keys], covers=False, budget=look.questions.automaton.budget
+        [f"/{key}" for key in keys], covers=False, budget=lint.questions.automaton.budget
     )
     for at, key in enumerate(keys):
         if not set(key) & set("*?["):
@@ -47,7 +47,7 @@ def unused_agents(look: LintContext) -> Iterator[Finding]:
         entry = content[key]
         written: list[Rule | Limit] = [each for listed in entry.rules.values() for each in listed]
         written += [each for listed in entry.limits.values() for each in listed]
-        own = next((each for each in written if look.own(each)), None)
+        own = next((each for each in written if lint.own(each)), None)
         if own is None:
             continue
         later = mask(n for n, other in enumerate(keys) if n > at or not set(other) & set("*?["))

@@ -62,8 +62,8 @@ def _seconds(found: re.Match[str]) -> int | None:
     time = timegm((year, month, day, hour, minute, second))
     if found[4] is None:
         return time + _DAY
-    away = 3600 * away_hours + 60 * away_minutes
-    return time + away if found[7] == "-" else time - away
+    offset = 3600 * away_hours + 60 * away_minutes
+    return time + offset if found[7] == "-" else time - offset
 
 
 def _content(reader: Reader, node: Node, keys: Sequence[str], effect: Effect | None) -> tuple[Detector, ...]:

@@ -12,7 +12,7 @@ from ringfence.policy.loading.values import Reader
 from ringfence.policy.loading.yaml_tree import Node
 from ringfence.policy.model import EFFECTS, RUN, Effect, Tier
 from ringfence.policy.patterns.matcher import matches
-from ringfence.policy.rule_list import RuleList, Said
+from ringfence.policy.rule_list import Columns, RuleList
 
 _RULE = ("effect", "reason", "match", "not_match", *ENTRY_FIELDS)
 
@@ -29,9 +29,9 @@ def read_rules(reader: Reader, node: Node, tier: Tier, agent: str | None) -> dic
         hint = f'a pattern goes below a key: delete: {{"{key_node.text[:40]}": ...}}' if looks else ""
         key = reader.rule_key(key_node, hint)
         reading = _Map(reader, key or "", words=key == RUN)
-        said = reading.read(value, key_node)
-        if key and said[0]:
-            out[key] = RuleList(tier, agent, key, said, reading.more)
+        columns = reading.read(value, key_node)
+        if key and columns[0]:
+            out[key] = RuleList(tier, agent, key, columns, reading.more)
     return out
 
 
@@ -49,7 +49,7 @@ class _Map:
         self._reasons: list[str | None] = []
         self._places: list[Any] = []
 
-    def read(self, node: Node, key_node: Node) -> Said:
+    def read(self, node: Node, key_node: Node) -> Columns:
         if node.kind == "scalar":
             effect = self.reader.effect(node)
             if effect is not None:

@@ -263,18 +263,18 @@ def _mode(reader: Reader, node: Node, out: Read) -> None:
 
 def _retention(reader: Reader, node: Node, out: Read) -> None:
     found = reader.mapping(node, ("days", "max_bytes", "keep"), "retention")
-    said: dict[str, int | None] = {}
+    values: dict[str, int | None] = {}
     for name, read in (("days", reader.number), ("max_bytes", reader.size)):
         if name in found and found[name].text == UNLIMITED and found[name].kind == "scalar":
-            said[name] = None
+            values[name] = None
         elif name in found:
-            said[name] = read(found[name], name)
+            values[name] = read(found[name], name)
     if "keep" in found:
-        said["keep"] = reader.number(found["keep"], "keep")
+        values["keep"] = reader.number(found["keep"], "keep")
     if node.kind == "mapping" and not node.pairs:
         message, hint = "retention says for how long contents are kept", "add days, max_bytes or keep"
         reader.report.add("key_missing", message, node, hint)
-    out.retention = said
+    out.retention = values
 
 
 KEYS: Mapping[str, Callable[[Reader, Node, Read], None]] = {

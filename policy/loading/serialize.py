@@ -29,7 +29,7 @@ from ringfence.policy.model import (
     Tasks,
     Tier,
 )
-from ringfence.policy.rule_list import RuleList, Said
+from ringfence.policy.rule_list import Columns, RuleList
 
 MISTAKES = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _EFFECTS = tuple(Effect)
@@ -136,8 +136,8 @@ def _list_out(rules: Sequence[Rule]) -> list[Any] | None:
     return _columns_out(rules) if rules else None
 
 
-def _list_in(said: Any, tier: Tier, agent: str | None) -> Sequence[Rule]:
-    return () if said is None else _rule_list(tier, agent, RUN, said)
+def _list_in(columns: Any, tier: Tier, agent: str | None) -> Sequence[Rule]:
+    return () if columns is None else _rule_list(tier, agent, RUN, columns)
 
 
 def _commands_out(commands: Commands | None) -> list[Any] | None:
@@ -158,8 +158,17 @@ def _commands_in(data: Any) -> Commands | None:
 
 
 def _case_out(case: Case) -> list[Any]:
-    said = [case.tool, case.path, int(case.want), case.directory, case.agent, case.to, case.files, case.bytes]
-    return [*said, case.note, _where_out(case.where), case.parents, case.command, case.exists]
+    fields = [
+        case.tool,
+        case.path,
+        int(case.want),
+        case.directory,
+        case.agent,
+        case.to,
+        case.files,
+        case.bytes,
+    ]
+    return [*fields, case.note, _where_out(case.where), case.parents, case.command, case.exists]
 
 
 def _where_out(where: Where | None) -> list[Any] | None:
@@ -177,18 +186,18 @@ def _map_out(rules: RuleMap) -> dict[str, Any]:
 def _columns_out(listed: Sequence[Rule]) -> list[Any]:
     if not isinstance(listed, RuleList):
         raise TypeError("rules that were not loaded")
-    *before, files, lines, columns = listed.said
+    *before, files, lines, columns = listed.columns
     names = list(dict.fromkeys(files))
     more = [[at, _more_out(listed[at])] for at in sorted(listed.more)]
     return [*before, names, [names.index(file) for file in files], lines, columns, more]
 
 
 def _map_in(rules: Mapping[str, Any], tier: Tier, agent: str | None) -> RuleMap:
-    return {key: _rule_list(tier, agent, key, said) for key, said in rules.items()}
+    return {key: _rule_list(tier, agent, key, columns) for key, columns in rules.items()}
 
 
-def _rule_list(tier: Tier, agent: str | None, key: str, said: Sequence[Any]) -> RuleList:
-    *columns, more = said
+def _rule_list(tier: Tier, agent: str | None, key: str, columns: Sequence[Any]) -> RuleList:
+    *columns, more = columns
     if not more:
         return RuleList(tier, agent, key, _columns_in(*columns))
     return RuleList(tier, agent, key, _columns_in(*columns), {at: _more_in(each) for at, each in more})
@@ -202,7 +211,7 @@ def _columns_in(  # noqa: PLR0913  one parameter per column of the data
     files: list[int],
     lines: list[int],
     columns: list[int],
-) -> Said:
+) -> Columns:
     return (
         patterns, [_EFFECTS[each] for each in effects], reasons,
         [names[each] for each in files], lines, columns,

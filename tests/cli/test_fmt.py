@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ringfence.policy import READY_MADE
-from ringfence.policy.formatting.formatter import laid_out
+from ringfence.policy.formatting.formatter import formatted
 from ringfence.policy.formatting.key_order import ANYTHING, POLICY, KeyOrder
 from ringfence.toolkit.catalog.policy_schema import policy_schema
 from tests.cli.conftest import Ringfence
@@ -152,7 +152,7 @@ def test_a_comment_that_ignores_a_finding_stays_on_its_line(ringfence: Ringfence
 def test_the_ready_made_policies_are_laid_out(name: str) -> None:
     for file in (ROOT / "rules" / f"{name}.yaml", ROOT / "rules" / f"{name}.cases.yaml"):
         data = file.read_bytes()
-        assert laid_out(data, file.name) == data.decode(), f"run `ringfence fmt rules/{file.name}`"
+        assert formatted(data, file.name) == data.decode(), f"run `ringfence fmt rules/{file.name}`"
 
 
 def test_every_key_of_the_language_has_a_place_in_the_order() -> None:

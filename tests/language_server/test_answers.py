@@ -9,7 +9,7 @@ import pytest
 from lsprotocol import types as lsp
 
 from ringfence.policy import Effect, Policy
-from ringfence.policy.formatting.formatter import laid_out
+from ringfence.policy.formatting.formatter import formatted
 from tests.language_server.conftest import MARK, Live, edited, marked, offset_of, table, underlined
 
 Row = dict[str, Any]
@@ -174,7 +174,7 @@ def test_formatting_is_that_of_fmt(text: str, bom: str, end: str, live: Live) ->
     document = live.open(f"{live.place()}/{NAME}", text)
     params = lsp.DocumentFormattingParams(document, lsp.FormattingOptions(4, False))
     found = live.run(live.client.text_document_formatting_async(params))
-    assert edited(text, list(found or ())).removeprefix("\ufeff") == laid_out(text.encode())
+    assert edited(text, list(found or ())).removeprefix("\ufeff") == formatted(text.encode())
 
 
 @pytest.mark.parametrize("text", ["version: 1\nrules: {read: alow}\n", "{[", "", "version: 1\n# a %\n--- x"])

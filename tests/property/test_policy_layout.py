@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ringfence.policy import Policy
 from ringfence.policy.errors import Where
-from ringfence.policy.formatting.formatter import laid_out
+from ringfence.policy.formatting.formatter import formatted
 from ringfence.policy.formatting.key_order import POLICY
 from ringfence.policy.loading.serialize import from_plain, to_plain
 
@@ -214,11 +214,11 @@ def test_content_and_every_comment_stay_and_twice_is_once(seed: int) -> None:
     written = Written(random)
     text = "\n".join(written.block(policies(random), 0)) + "\n"
     before = Policy.loads(text)
-    out = laid_out(text.encode())
+    out = formatted(text.encode())
     assert placeless(Policy.loads(out).whole) == placeless(before.whole)
     numbers = [int(number) for number in re.findall(r"# c(\d+)\.", out)]
     assert sorted(numbers) == list(range(1, written.comments + 1))
-    assert laid_out(out.encode()) == out
+    assert formatted(out.encode()) == out
     keys = re.findall(r"^([a-z_]+):", out, re.MULTILINE)
     assert keys == [key for key in POLICY.keys if key in keys]
     assert not out.startswith("\n") and "\n\n\n" not in out and " \n" not in out

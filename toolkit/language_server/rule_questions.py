@@ -77,16 +77,16 @@ class RuleQuestions:
         For a rule on trial or about content: as if it were real. Undecided beyond the bound.
         """
         with self._lock:
-            policy, look = self._context(rule)
+            policy, lint = self._context(rule)
             placed = _placed(policy, rule)
             if placed is None:
                 return None
             if placed.item is not None:
-                return self._mandatory_witness(look, placed.item, rule)
+                return self._mandatory_witness(lint, placed.item, rule)
             found: list[Witness] = []
-            for place in look.contexts(placed.owner, rule.key):
-                ways = look.deciding(*place, placed.at)
-                witness = look.questions.find(ways)
+            for place in lint.contexts(placed.owner, rule.key):
+                ways = lint.deciding(*place, placed.at)
+                witness = lint.questions.find(ways)
                 if witness is not None:
                     found.append(witness)
             return min(found, key=lambda each: (len(each.path), each.path), default=None)
@@ -109,10 +109,10 @@ class RuleQuestions:
                         return confirmed(policy, name, each, judged).line
             return None
 
-    def _mandatory_witness(self, look: LintContext, item: Mandatory, rule: Rule) -> Witness | None:
+    def _mandatory_witness(self, lint: LintContext, item: Mandatory, rule: Rule) -> Witness | None:
         """Return the shortest path of an item that nothing stricter, and no item before it, decides."""
-        ask = look.questions
-        items = look.policy.content.mandatory
+        ask = lint.questions
+        items = lint.policy.content.mandatory
         way = ask.inside(rule.pattern) & ask.outside(item.excepts)
         for other in items[: items.index(item)]:
             if other.effect >= item.effect and set(other.keys) >= set(item.keys) and not other.excepts:
@@ -122,11 +122,11 @@ class RuleQuestions:
     def overriding(self, rule: Rule) -> list[Rule]:
         """Return the rules that decide on some path of a rule in its place, at most 6, the nearest first."""
         with self._lock:
-            policy, look = self._context(rule)
+            policy, lint = self._context(rule)
             placed = _placed(policy, rule)
             if placed is None:
                 return []
-            meet, number = look.questions.automaton.meet, look.questions.number
+            meet, number = lint.questions.automaton.meet, lint.questions.number
             found = (
                 other for other in _ahead(policy, placed) if meet(number[rule.pattern], number[other.pattern])
             )
@@ -144,11 +144,11 @@ class RuleQuestions:
             known = self._who.get((id(policy), *patterns))
             if known is not None:
                 return known
-            look = self._context(rules[0])[1]
-            ask, out = look.questions, {}
+            lint = self._context(rules[0])[1]
+            ask, out = lint.questions, {}
             region = ask.inside(*patterns)
-            for name in look.names:
-                wheres = [look.context(name, action, action) for action in ACTIONS]
+            for name in lint.names:
+                wheres = [lint.context(name, action, action) for action in ACTIONS]
                 verdicts = tuple(
                     frozenset(effect for effect in Effect if ask.ever(where, effect, region))
                     for where in wheres

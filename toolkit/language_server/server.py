@@ -16,7 +16,7 @@ from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
 from ringfence.policy import PolicyError
-from ringfence.policy.formatting.formatter import LayoutError, laid_out
+from ringfence.policy.formatting.formatter import LayoutError, formatted
 from ringfence.toolkit.language_server import code_lens
 from ringfence.toolkit.language_server.analyses import Analyses
 from ringfence.toolkit.language_server.completion import complete
@@ -218,7 +218,7 @@ def _formatting(server: PolicyServer, params: lsp.DocumentFormattingParams) -> l
     if document is None:
         return None
     try:
-        return rewritten(document, laid_out(document.data, document.path.name))
+        return rewritten(document, formatted(document.data, document.path.name))
     except PolicyError:
         return None  # its problems are shown already
     except LayoutError as error:

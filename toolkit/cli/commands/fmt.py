@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ringfence.policy import PolicyError
-from ringfence.policy.formatting.formatter import LayoutError, is_policy, laid_out
+from ringfence.policy.formatting.formatter import LayoutError, formatted, is_policy
 from ringfence.toolkit.cli.context import policy_in, root_of
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.replace_file import replace_text
@@ -113,7 +113,7 @@ def _bytes(name: str) -> bytes:
 def _laid(name: str) -> _Laid:
     data = _bytes(name)
     shown = "<stdin>" if name == STDIN else name
-    after = laid_out(data, shown)
+    after = formatted(data, shown)
     return _Laid(name, data.decode("utf-8"), after)
 
 

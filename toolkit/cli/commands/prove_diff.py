@@ -8,7 +8,7 @@ from typing import Any
 
 from ringfence.policy import ACTIONS, Policy, PolicyError
 from ringfence.policy.analysis.diff import Change, Comparison, compare
-from ringfence.policy.analysis.epochs import said_of
+from ringfence.policy.analysis.epochs import period_of
 from ringfence.policy.analysis.prove import prove as prove_all
 from ringfence.policy.analysis.shortest_witness import Budget
 from ringfence.policy.commands import patterns as word_patterns
@@ -185,4 +185,4 @@ def _row(change: Change) -> tuple[str, ...]:
 def _condition(change: Change) -> str:
     """When a change is so, after its reason: for what content, and at what times."""
     content = f", where {change.content} is found" if change.content else ""
-    return f"{content}{said_of(change.since, change.until)}"
+    return f"{content}{period_of(change.since, change.until)}"
