@@ -40,7 +40,7 @@ def opened(root: Path, tmp_path: Path) -> Iterator[Callable[..., tuple[Session, 
     def open_(act: Act, policy: str = POLICY, **settings: Any) -> tuple[Session, Person]:
         ours, theirs = socket.socketpair()
         descriptor = theirs.detach()
-        channel = ApprovalChannel(descriptor, descriptor, **{"look_every": 0.01, **settings})
+        channel = ApprovalChannel(descriptor, descriptor, **{"poll_every": 0.01, **settings})
         person = Person(ours, act)
         file = tmp_path / "policy.yaml"
         file.write_text(policy)
@@ -414,7 +414,7 @@ def test_who_takes_nothing_in_is_given_up(
     descriptor = theirs.detach()
     with (
         ours,
-        closing(ApprovalChannel(descriptor, descriptor, look_every=0.01)) as channel,
+        closing(ApprovalChannel(descriptor, descriptor, poll_every=0.01)) as channel,
         Session(root, None, state=tmp_path / "state", approver=channel) as session,
     ):
         connect(channel, session)

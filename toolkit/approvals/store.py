@@ -275,11 +275,11 @@ class Approvals:
         if standing := self._standing(request):
             self._no_longer_waits(request)
             return standing
-        for held in self._same_call(request):
-            if (held.digest, held.revision) != (request.digest, request.revision):
+        for kept in self._same_call(request):
+            if (kept.digest, kept.revision) != (request.digest, request.revision):
                 continue
-            if held.state == GRANTED and self._use(held, request):
-                return held
+            if kept.state == GRANTED and self._use(kept, request):
+                return kept
         return None
 
     def _check_not_refused(self, request: Request) -> None:
@@ -288,15 +288,15 @@ class Approvals:
 
     def _no_longer_waits(self, request: Request) -> None:
         """Mark pending requests of a call as replaced, because a wider grant permits the call now."""
-        waiting = [held for held in self._same_call(request) if held.state == PENDING]
+        waiting = [kept for kept in self._same_call(request) if kept.state == PENDING]
         if waiting:
             with self._state.transaction(durable=True) as db:
-                for held in waiting:
-                    self._stale(db, held)
+                for kept in waiting:
+                    self._stale(db, kept)
 
-    def _stale(self, db: Any, held: Request) -> None:
-        db.execute("UPDATE approval SET state=? WHERE id=?", (STALE, held.id))
-        self._note(db, held, STALE, Answer(False))
+    def _stale(self, db: Any, kept: Request) -> None:
+        db.execute("UPDATE approval SET state=? WHERE id=?", (STALE, kept.id))
+        self._note(db, kept, STALE, Answer(False))
 
     def ask(self, request: Request, *, most: int | None = MOST_WAITING) -> tuple[Request, bool]:
         """Store a request unless the same one is pending; also return whether an earlier one for the call
@@ -308,14 +308,14 @@ class Approvals:
         stale = False
         with self._state.transaction(durable=True) as db:
             self._check_not_refused(request)
-            for held in self._same_call(request):
-                if held.state == PENDING and (held.digest, held.revision) == (
+            for kept in self._same_call(request):
+                if kept.state == PENDING and (kept.digest, kept.revision) == (
                     request.digest,
                     request.revision,
                 ):
-                    return held, stale
-                stale = stale or held.state == GRANTED or held.digest != request.digest
-                self._stale(db, held)
+                    return kept, stale
+                stale = stale or kept.state == GRANTED or kept.digest != request.digest
+                self._stale(db, kept)
             if most is not None:
                 self._check_room(db, request.agent, most)
             self._insert(db, request)
@@ -358,12 +358,12 @@ class Approvals:
             ),
         )
 
-    def _use(self, held: Request, request: Request) -> bool:
+    def _use(self, kept: Request, request: Request) -> bool:
         with self._state.transaction(durable=True) as db:
             self._check_not_refused(request)  # within the transaction, so no refusal comes in between
-            found = db.execute("UPDATE approval SET state=? WHERE id=? AND state=?", (USED, held.id, GRANTED))
+            found = db.execute("UPDATE approval SET state=? WHERE id=? AND state=?", (USED, kept.id, GRANTED))
             if found.rowcount:
-                self._note(db, held, USED, Answer(True, held.scope, by=held.by))
+                self._note(db, kept, USED, Answer(True, kept.scope, by=kept.by))
             return bool(found.rowcount)
 
     def _standing(self, request: Request) -> Request | None:
@@ -374,7 +374,7 @@ class Approvals:
             f"{_SELECT} WHERE agent=? AND tool=? AND state=? AND scope IN (?, ?) AND revision=?",
             (request.agent, request.tool, GRANTED, SESSION, PATTERN, request.revision),
         )
-        return next((held for held in (self._now(row) for row in rows) if covers(held, request)), None)
+        return next((kept for kept in (self._now(row) for row in rows) if covers(kept, request)), None)
 
     def _same_call(self, request: Request) -> list[Request]:
         """Return pending requests and one-call grants for the same call."""
@@ -383,8 +383,8 @@ class Approvals:
             " ORDER BY asked",
             (request.session, request.agent, request.tool, call_of(request), PENDING, GRANTED),
         )
-        held = (self._now(row) for row in rows)
-        return [one for one in held if one.state != EXPIRED and one.scope == ONCE]
+        kept = (self._now(row) for row in rows)
+        return [one for one in kept if one.state != EXPIRED and one.scope == ONCE]
 
     def _now(self, row: tuple[Any, ...]) -> Request:
         """The request of a row of `_SELECT`; its state is EXPIRED if its time has run out."""

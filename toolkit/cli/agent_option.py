@@ -14,5 +14,5 @@ def mention_unknown(policy: Policy, names: Iterable[str], screen: Screen) -> Non
         if policy.content.agents and all(entry is None for _, entry in policy.chain(name)):
             from ringfence.policy.lint.agent_names import unknown_agent  # slow to import, and seldom needed
 
-            if said := unknown_agent(policy, name):
-                screen.note(f"note: {said}", "yellow")
+            if message := unknown_agent(policy, name):
+                screen.note(f"note: {message}", "yellow")

@@ -39,8 +39,8 @@ class ApprovalChannel:
     """The approver of a session whose person answers on the descriptors `source` and `sink`.
 
     Calling it puts one request, waits, and leaves the answer in `approvals`, which has to be set first.
-    `timeout` is how many seconds one request waits (None: until it expires), `look_every` how often it is
-    looked up whether the request was answered elsewhere. `answering` is the line of the call at hand; `tell`
+    `timeout` is how many seconds one request waits (None: until it expires), `poll_every` how often it is
+    looked up whether the request was answered elsewhere. `answering` is the line of the call at hand; `warn`
     is told when nobody can be asked here any more. `reach` finds what a scope opens (None: it is not known).
     """
 
@@ -53,19 +53,19 @@ class ApprovalChannel:
         sink: int,
         *,
         timeout: float | None = None,
-        look_every: float = 0.5,
+        poll_every: float = 0.5,
         clock: Callable[[], float] = time.monotonic,
-        tell: Callable[[str], None] = lambda _: None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.answering: bytes | None = None
         self._source, self._sink = source, sink
-        self._timeout, self._look_every, self._clock = timeout, look_every, clock
+        self._timeout, self._poll_every, self._clock = timeout, poll_every, clock
         self._lines = Lines(messages.MAX_ANSWER)
         self._waiting: deque[bytes] = deque()
         self._shown: deque[str] = deque(maxlen=_REMEMBERED)
         self._lock = threading.Lock()
         self._cut = False
-        self._tell = tell
+        self._warn = warn
         self.open = True
         for descriptor in {source, sink}:
             os.set_blocking(descriptor, False)
@@ -79,7 +79,7 @@ class ApprovalChannel:
         called_off: Callable[[], bool] = lambda: False,
     ) -> None:
         """Put the request and wait for what becomes of it. One at a time; others wait here meanwhile."""
-        while not self._lock.acquire(timeout=self._look_every):
+        while not self._lock.acquire(timeout=self._poll_every):
             if called_off():
                 return
         try:
@@ -87,7 +87,7 @@ class ApprovalChannel:
                 self._ask(request, call if self.answering is None else call_id_of(self.answering), called_off)
         except _Over:
             self.close()
-            self._tell("the approvals channel is closed: what asks waits in the queue")
+            self._warn("the approvals channel is closed: what asks waits in the queue")
         finally:
             self._lock.release()
 
@@ -108,9 +108,9 @@ class ApprovalChannel:
         except BaseException as error:
             with suppress(_Over, CallError):
                 why = "the channel was closed" if isinstance(error, _Over) else "ringfence ended"
-                self._tell_closed(request.id, why)
+                self._report_closed(request.id, why)
             raise
-        self._tell_closed(request.id, reason)
+        self._report_closed(request.id, reason)
 
     def _wait(self, asked: str, called_off: Callable[[], bool]) -> str:
         """Why the request is over; "" once its answer was taken."""
@@ -147,13 +147,13 @@ class ApprovalChannel:
                 reason = "was over before"
         except CallError as error:
             reason = error.message
-        self._tell_closed(name, reason)
+        self._report_closed(name, reason)
         return False
 
     def _next_line(self) -> bytes | None:
         """The next line; None where none came for a while."""
         if not self._waiting:
-            events = _events(self._look_every, {self._sink: 0, self._source: select.POLLIN})
+            events = _events(self._poll_every, {self._sink: 0, self._source: select.POLLIN})
             # What the other end wrote before it went is read first.
             if not events.get(self._source):
                 if events.get(self._sink):
@@ -170,7 +170,7 @@ class ApprovalChannel:
             self._waiting.extend(self._lines.add(data))
         return self._waiting.popleft() if self._waiting else None
 
-    def _tell_closed(self, name: str, reason: str) -> None:
+    def _report_closed(self, name: str, reason: str) -> None:
         self._send(messages.closed(self.approvals.get(name), reason))
 
     def _send(self, message: dict[str, Any]) -> None:
@@ -186,7 +186,7 @@ class ApprovalChannel:
                 if self._clock() >= gives_up:
                     self._cut = True  # half a line is out: nothing after it could be understood
                     raise _Over from None
-                _events(self._look_every, {self._sink: select.POLLOUT})
+                _events(self._poll_every, {self._sink: select.POLLOUT})
             except OSError as error:
                 raise _Over from error
 

@@ -161,12 +161,12 @@ class AtTerminal:
 def answer(
     request: Request,
     terminal: Terminal,
-    told: Callable[[Answer], list[str]],
+    effects_of: Callable[[Answer], list[str]],
     by_rule: Callable[[], bool] | None = None,
 ) -> Answer | None:
     """Show the request, and ask until there is an answer or it is clear that there will be none.
 
-    `told` gives what a grant for more than this change would do; it is shown, and asked about once more.
+    `effects_of` gives what a grant for more than this change would do; it is shown, and asked about again.
     `by_rule` offers rules, and returns whether one was written: then the answer is None, as it is stored.
     """
     from ringfence.toolkit.approvals.requests import Answer
@@ -187,10 +187,10 @@ def answer(
                 return None
         elif chosen in wider:
             wanted = _granting(wider[chosen][0])
-            sure = _is_sure(terminal, told(wanted))
-            if sure == "y":
+            confirmed = _is_confirmed(terminal, effects_of(wanted))
+            if confirmed == "y":
                 return wanted
-            if not sure:
+            if not confirmed:
                 return Answer(granted=False, reason="no answer was given", by=whoami())
         elif chosen == "y":
             return Answer(granted=True, by=whoami())
@@ -235,8 +235,8 @@ def _choices(
     return choices
 
 
-def _is_sure(terminal: Terminal, told: list[str]) -> str:
-    for line in told:
+def _is_confirmed(terminal: Terminal, effects: list[str]) -> str:
+    for line in effects:
         terminal.screen.line(f"  {line}")
     return terminal.ask("Grant all of this?", {"y": "yes", "n": "no"})
 

@@ -36,7 +36,7 @@ def channel_of(arguments: argparse.Namespace, screen: Screen) -> Iterator[Approv
         raise UsageError(f"--ask {arguments.ask}: not with an approvals channel, which answers the requests")
     timeout = _timeout(arguments.approvals_timeout)
     source, sink = _connected(path) if given is None else _inherited(given)
-    channel = ApprovalChannel(source, sink, timeout=timeout, tell=lambda text: screen.note(text, "yellow"))
+    channel = ApprovalChannel(source, sink, timeout=timeout, warn=lambda text: screen.note(text, "yellow"))
     try:
         yield channel
     finally:

@@ -11,4 +11,4 @@ from ringfence.policy.evaluation.cases import CaseResult
 from ringfence.policy.lint.codes import Finding
 
 # A policy's file, its findings, why it does not load, its cases, and its invariants.
-Looked = tuple[Path, Sequence[Finding], PolicyError | None, Sequence[CaseResult], Sequence[Proof]]
+CheckResult = tuple[Path, Sequence[Finding], PolicyError | None, Sequence[CaseResult], Sequence[Proof]]

@@ -75,8 +75,8 @@ class Report:
             screen.note(text, "red" if looser else "yellow")
         if len(rows) > _SHOWN:
             screen.note(f"and {len(rows) - _SHOWN} more, which --json shows")
-        for said in self.compared.undecided:
-            screen.note(f"undecided: {said}", "red")
+        for text in self.compared.undecided:
+            screen.note(f"undecided: {text}", "red")
         if self.refused is not None:
             why = "may be" if self.compared.undecided else "is"
             screen.note(f"{self.refused} was not written: it {why} looser; --allow-looser writes it", "red")
@@ -90,11 +90,11 @@ class Report:
             who = "" if subject.agent == "default" else f"agent {subject.agent}, "
             because = f" ({found.rule})" if found.rule else ""
             settings, policy = _word(found, found.source), _word(found, found.result)
-            said = f"the settings say {settings}, the policy {policy}"
+            text = f"the settings say {settings}, the policy {policy}"
             if self.what == "settings":
-                said = f"the policy says {policy}, the settings {settings}"
+                text = f"the policy says {policy}, the settings {settings}"
             looser = self._looser(found)
-            rest = f"{found.example}: {said}, which is {'looser' if looser else 'stricter'}{because}"
+            rest = f"{found.example}: {text}, which is {'looser' if looser else 'stricter'}{because}"
             tools.setdefault((not looser, who, rest), []).append(subject.tool)
         ordered = sorted(tools.items(), key=lambda row: row[0][0])
         return [

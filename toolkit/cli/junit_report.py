@@ -15,16 +15,16 @@ from ringfence.policy.analysis.prove import Proof, describe
 from ringfence.policy.errors import Problem, Where
 from ringfence.policy.evaluation.cases import CaseResult
 from ringfence.policy.lint.codes import Finding
-from ringfence.toolkit.cli.check_result import Looked
+from ringfence.toolkit.cli.check_result import CheckResult
 from ringfence.toolkit.text import escape
 
 _PROVED = ("invariant-broken",)  # findings that are reported as invariants
 
 
-def junit(looked: Iterable[Looked]) -> Iterator[str]:
+def junit(checked: Iterable[CheckResult]) -> Iterator[str]:
     """One document, as lines of ASCII."""
     root = xml.Element("testsuites", name="ringfence check")
-    for path, findings, error, results, proofs in looked:
+    for path, findings, error, results, proofs in checked:
         suite = xml.SubElement(root, "testsuite", name=escape(str(path)))
         for problem in error.problems if error else ():
             _problem(suite, path, problem)

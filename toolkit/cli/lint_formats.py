@@ -12,14 +12,14 @@ from urllib.parse import quote
 
 from ringfence.policy.errors import Where
 from ringfence.policy.lint.codes import FINDINGS
-from ringfence.toolkit.cli.check_result import Looked
+from ringfence.toolkit.cli.check_result import CheckResult
 from ringfence.toolkit.cli.runner import UsageError
 
 Remark = tuple[str, str, str, str, int, int]  # level, code, message, file, line, column
 
 
-def _remarks(looked: Iterable[Looked]) -> Iterator[Remark]:
-    for path, findings, error, results, _ in looked:
+def _remarks(checked: Iterable[CheckResult]) -> Iterator[Remark]:
+    for path, findings, error, results, _ in checked:
 
         def at(where: Where | None, path: Path = path) -> tuple[str, int, int]:
             if where is None:
@@ -37,16 +37,16 @@ def _remarks(looked: Iterable[Looked]) -> Iterator[Remark]:
         for result in results:
             if not result.passed:
                 case = result.case
-                said = (
+                text = (
                     f"{case.agent} {case.tool} {case.path}: wanted {case.want}, got {result.decision.effect}"
                 )
-                yield "error", "case-failed", said, *at(case.where)
+                yield "error", "case-failed", text, *at(case.where)
 
 
-def github(looked: Iterable[Looked]) -> Iterator[str]:
+def github(checked: Iterable[CheckResult]) -> Iterator[str]:
     """Workflow commands, which GitHub shows on the lines of a pull request."""
     words = {"error": "error", "warning": "warning", "note": "notice"}
-    for level, code, message, file, line, column in _remarks(looked):
+    for level, code, message, file, line, column in _remarks(checked):
         place = f"file={_property(file)},line={line},col={column},title={_property('ringfence ' + code)}"
         yield f"::{words[level]} {place}::{_data(message)}"
 
@@ -59,7 +59,7 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def sarif(looked: Iterable[Looked]) -> Iterator[str]:
+def sarif(checked: Iterable[CheckResult]) -> Iterator[str]:
     """One SARIF 2.1.0 log."""
     from ringfence.toolkit.authoring.finding_pages import address, address_of, text_of
     from ringfence.toolkit.version import version
@@ -70,7 +70,7 @@ def sarif(looked: Iterable[Looked]) -> Iterator[str]:
         raise UsageError(str(error)) from None
     rules: dict[str, dict[str, Any]] = {}
     results = []
-    for level, code, message, file, line, column in _remarks(looked):
+    for level, code, message, file, line, column in _remarks(checked):
         known = FINDINGS.get(code)
         rule: dict[str, Any] = {"id": code, "shortDescription": {"text": known[1] if known else code}}
         if known:
@@ -109,13 +109,13 @@ def _whole(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def lsp(looked: Iterable[Looked]) -> Iterator[str]:
+def lsp(checked: Iterable[CheckResult]) -> Iterator[str]:
     """What a language server publishes: for each file its diagnostics, places counted from 0 in UTF-16."""
     severities = {"error": 1, "warning": 2, "note": 3}
-    looked = list(looked)
+    checked = list(checked)
     lines: dict[str, list[str]] = {}
-    files: dict[str, list[dict[str, Any]]] = {str(path): [] for path, *_ in looked}
-    for level, code, message, file, line, column in _remarks(looked):
+    files: dict[str, list[dict[str, Any]]] = {str(path): [] for path, *_ in checked}
+    for level, code, message, file, line, column in _remarks(checked):
         if file not in lines:
             lines[file] = _lines(file)
         text = lines[file][line - 1] if line <= len(lines[file]) else ""
@@ -148,13 +148,13 @@ def _units(text: str, characters: int) -> int:
     return characters + sum(ord(character) > 0xFFFF for character in text[:characters])
 
 
-def _junit(looked: Iterable[Looked]) -> Iterator[str]:
+def _junit(checked: Iterable[CheckResult]) -> Iterator[str]:
     from ringfence.toolkit.cli.junit_report import junit
 
-    return junit(looked)
+    return junit(checked)
 
 
-FORMATS: Mapping[str, Callable[[Iterable[Looked]], Iterator[str]]] = {
+FORMATS: Mapping[str, Callable[[Iterable[CheckResult]], Iterator[str]]] = {
     "github": github,
     "junit": _junit,
     "lsp-json": lsp,

@@ -56,7 +56,7 @@ def confine(session: Session, arguments: argparse.Namespace, screen: Screen) -> 
         raise UsageError("--landlock: only for a workspace on disk")
     found = reach(session, shared=(arguments.state or "").startswith(SHARED))
     restrict(found.writes_in, found.readable, connects=found.connects)
-    for line in said(found, session):
+    for line in lines_of(found, session):
         screen.note(line)
 
 
@@ -73,7 +73,7 @@ def reach(session: Session, *, shared: bool) -> Reach:
     )
 
 
-def said(found: Reach, session: Session) -> Iterator[str]:
+def lines_of(found: Reach, session: Session) -> Iterator[str]:
     """What is open, for whoever started the command, and what of the policy is not followed from now on."""
     from ringfence.toolkit.storage.local.landlock import covered_kinds
 

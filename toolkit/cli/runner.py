@@ -70,7 +70,7 @@ def perform(arguments: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> in
         return FELL_SHORT
     except OSError as error:
         # A directory that was removed, a name that is too long, a server that does not answer.
-        screen.problem(_told(error))
+        screen.problem(_message(error))
         return FELL_SHORT
     except KeyboardInterrupt:
         screen.problem("interrupted")
@@ -86,7 +86,7 @@ def _screen(stdout: TextIO, stderr: TextIO, *, as_json: bool) -> Screen:
     return Screen(cast(TextIO, Answers(stdout)), cast(TextIO, Remarks(stderr)), as_json=as_json)
 
 
-def _told(error: OSError) -> str:
+def _message(error: OSError) -> str:
     why = error.strerror or str(error) or type(error).__name__
     if isinstance(error.filename, str | bytes):
         return f"{os.fsdecode(error.filename)}: {why}"

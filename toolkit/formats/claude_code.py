@@ -100,11 +100,11 @@ def _judged(reading: Reading) -> Imported:
     maps: dict[str, list[Entry]] = {}
     for key, rules in found.items():
         default = Effect.ALLOW if key == "read" else reading.effect(Effect.ASK)
-        said = [replace(entry, effect=reading.effect(entry.effect)) for _, _, entry in rules]
-        maps[key] = [Entry("*", default, NO_RULE), *said]
+        changed = [replace(entry, effect=reading.effect(entry.effect)) for _, _, entry in rules]
+        maps[key] = [Entry("*", default, NO_RULE), *changed]
         judged = tuple(
             Judged(entry.effect, language, patterns=(entry.pattern,))
-            for entry, (_, language, _) in zip(said, rules, strict=True)
+            for entry, (_, language, _) in zip(changed, rules, strict=True)
         )
         out.subjects.append(Subject(key, "read" if key == "read" else "write", judged, default))
     if maps["create_file"] == maps["edit_file"]:
@@ -122,8 +122,8 @@ def _judged(reading: Reading) -> Imported:
 
 def _run(reading: Reading) -> list[Entry]:
     """Return the rules on commands: deny comes before ask, and ask before allow, so the denials are last."""
-    said = [replace(each, effect=reading.effect(each.effect)) for each in reading.run]
-    listed = sorted(said, key=lambda each: each.effect)
+    run = [replace(each, effect=reading.effect(each.effect)) for each in reading.run]
+    listed = sorted(run, key=lambda each: each.effect)
     if listed:
         reading.out.notes.append(RUN_NOTE)
         listed = unwrapped(listed, reading.out.left)
@@ -308,11 +308,11 @@ def write(flat: Flat) -> Exported:
 def _write_commands(flat: Flat, lists: dict[str, list[str]], left: list[Left]) -> None:
     """Add the rules for commands to the lists, and what is lacking of them to `left`."""
     for pattern, effect in flat.run:
-        said = as_text(pattern, effect)
-        if said.why:
-            left.append(Left("run", f"{pattern}: {effect}", said.why))
-        rule = "Bash" if said.pattern == "*" else f"Bash({said.pattern})"
-        if said.pattern is not None and rule not in lists[str(effect)] and (pattern, effect) != _USUAL:
+        spoken = as_text(pattern, effect)
+        if spoken.why:
+            left.append(Left("run", f"{pattern}: {effect}", spoken.why))
+        rule = "Bash" if spoken.pattern == "*" else f"Bash({spoken.pattern})"
+        if spoken.pattern is not None and rule not in lists[str(effect)] and (pattern, effect) != _USUAL:
             lists[str(effect)].append(rule)
 
 

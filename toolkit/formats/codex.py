@@ -268,11 +268,11 @@ def _rules(file: str) -> Imported:
             continue
         effect, justification, prefixes = found
         for words in prefixes:
-            said = prefix(words, effect)
-            if said.why:
-                out.left.append(Left(where, what, said.why))
-            if said.pattern is not None:
-                listed.append(Entry(said.pattern, effect, where, justification))
+            spoken = prefix(words, effect)
+            if spoken.why:
+                out.left.append(Left(where, what, spoken.why))
+            if spoken.pattern is not None:
+                listed.append(Entry(spoken.pattern, effect, where, justification))
     if listed:
         out.everybody["run"] = sorted(listed, key=lambda entry: entry.effect)
         out.notes.append(

@@ -110,14 +110,14 @@ def add(  # noqa: PLR0913  one rule and its place in the settings
     rules: list[Entry], body: str, effect: Effect, where: str, what: str, left: list[Left]
 ) -> None:
     """Add a rule for the commands of a text to a list in which the last match decides."""
-    said = spoken(body, effect)
-    if said.why:
-        left.append(Left(where, what, said.why))
-    if said.pattern is None:
+    rule = spoken(body, effect)
+    if rule.why:
+        left.append(Left(where, what, rule.why))
+    if rule.pattern is None:
         return
-    entry = Entry(said.pattern, effect, f"{where} {what}")
+    entry = Entry(rule.pattern, effect, f"{where} {what}")
     # An ask for more commands than the text names must not open what an earlier rule denies.
-    wider = said.why and effect is Effect.ASK
+    wider = rule.why and effect is Effect.ASK
     rules[:] = tightened(rules, [entry], lambda each: each.effect) if wider else [*rules, entry]
 
 

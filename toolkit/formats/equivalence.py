@@ -20,7 +20,7 @@ from ringfence.toolkit.formats.state_machines import PolicyMachine, SettingsMach
 from ringfence.toolkit.formats.whole_paths import covered
 
 Expired = Callable[[], bool]
-Tell = Callable[[str, int, int | None], None]
+Report = Callable[[str, int, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +76,24 @@ def compare(
     *,
     quick: bool = True,
     expired: Expired | None = None,
-    tell: Tell | None = None,
+    report: Report | None = None,
 ) -> Comparison:
     """Compare each subject of the settings with the policy.
 
-    `quick` tries the short proof first; once `expired` returns true, the rest is undecided; `tell` receives
+    `quick` tries the short proof first; once `expired` returns true, the rest is undecided; `report` receives
     the number of state pairs visited so far.
     """
-    return _Comparing(policy, quick, expired, tell).all(subjects)
+    return _Comparing(policy, quick, expired, report).all(subjects)
 
 
 class _Comparing:
     """One comparison, which answers each question once."""
 
-    def __init__(self, policy: Policy, quick: bool, expired: Expired | None, tell: Tell | None) -> None:
+    def __init__(self, policy: Policy, quick: bool, expired: Expired | None, report: Report | None) -> None:
         self._policy = policy
         self._quick = quick
         self._expired = expired
-        self._tell = tell
+        self._report = report
         self._answers: dict[tuple[object, ...], tuple[list[Difference], str]] = {}
         self._done = 0
 
@@ -136,8 +136,8 @@ class _Comparing:
 
         def seen(pairs: int) -> None:
             self._done = before + pairs
-            if self._tell is not None:
-                self._tell("compared", self._done, None)
+            if self._report is not None:
+                self._report("compared", self._done, None)
 
         source, target = SettingsMachine(subject), PolicyMachine(where)
         yield from PairWalk(
@@ -175,19 +175,19 @@ def _alike(subject: Subject, where: QueryContext, expired: Expired | None) -> bo
     if len(lists) > 1 or (subject.above and any(rule.effect is not Effect.DENY for rule in subject.rules)):
         return False
     rules = lists[0][1] if lists else ()
-    said = [(pattern, rule.effect) for rule in subject.rules for pattern in rule.patterns]
+    settings = [(pattern, rule.effect) for rule in subject.rules for pattern in rule.patterns]
     base = [("*", subject.default)]
-    told = [(rule.pattern, rule.effect) for rule in rules]
-    if told != _last_of_each(base + said) and not (
-        subject.default is Effect.ASK and told == _last_of_each(said)
+    written = [(rule.pattern, rule.effect) for rule in rules]
+    if written != _last_of_each(base + settings) and not (
+        subject.default is Effect.ASK and written == _last_of_each(settings)
     ):
         return False
     return all(_same(subject, rule, where, expired) for rule in dict.fromkeys(subject.rules))
 
 
-def _last_of_each(said: list[tuple[str, Effect]]) -> list[tuple[str, Effect]]:
-    last = {pattern: at for at, (pattern, _) in enumerate(said)}
-    return [pair for at, pair in enumerate(said) if last[pair[0]] == at]
+def _last_of_each(rules: list[tuple[str, Effect]]) -> list[tuple[str, Effect]]:
+    last = {pattern: at for at, (pattern, _) in enumerate(rules)}
+    return [pair for at, pair in enumerate(rules) if last[pair[0]] == at]
 
 
 def _same(subject: Subject, rule: Judged, where: QueryContext, expired: Expired | None) -> bool:

@@ -27,10 +27,10 @@ def longest_decides(
         raise FormatError("the workspace's path has a star or a backslash in it, which no pattern can have")
     start = max((at for at, (pattern, _) in enumerate(rules) if pattern == "*"), default=-1)
     base = rules[start][1] if start >= 0 else Effect.ASK
-    said: Rules = []
+    written: Rules = []
     for pattern, effect in rules[start + 1 :]:
         for branch in parse(pattern).branches:
-            said = _with(said, branch, effect, base, prefix)
+            written = _with(written, branch, effect, base, prefix)
             if _wider(branch, effect):
                 why = (
                     "it would allow more there; left out"
@@ -39,7 +39,7 @@ def longest_decides(
                 )
                 left.append(Left(action, f"{pattern}: {effect}", why))
     found: dict[str, Effect] = {}
-    for text, effect in said:
+    for text, effect in written:
         _place(found, text, effect, action, left)
     return {"*": str(base), **{text: str(effect) for text, effect in found.items()}}, left
 
@@ -49,16 +49,16 @@ def _wider(branch: Branch, effect: Effect) -> bool:
     return widens(branch) or _is_special(branch) or (branch.directory and effect is not Effect.ALLOW)
 
 
-def _with(said: Rules, branch: Branch, effect: Effect, base: Effect, prefix: str) -> Rules:
+def _with(written: Rules, branch: Branch, effect: Effect, base: Effect, prefix: str) -> Rules:
     """Return the rules with one more branch, which opens nothing that they and the base deny."""
     texts = [prefix + text for text in _texts(branch, effect)]
     if not _wider(branch, effect) or effect is Effect.DENY:
-        return said + [(text, effect) for text in texts]
+        return written + [(text, effect) for text in texts]
     if effect is Effect.ALLOW:
-        return said
+        return written
     if base is Effect.DENY:
-        return said + [(text, Effect.DENY) for text in texts]
-    return tightened(said, [(text, effect) for text in texts], lambda rule: rule[1])
+        return written + [(text, Effect.DENY) for text in texts]
+    return tightened(written, [(text, effect) for text in texts], lambda rule: rule[1])
 
 
 def _place(found: dict[str, Effect], text: str, effect: Effect, action: str, left: list[Left]) -> None:

@@ -235,11 +235,11 @@ def write(flat: Flat) -> Exported:
     written = [(["write_file", "replace"], puts)]
     if puts != edits:
         written = [(["write_file"], puts), (["replace"], edits)]
-    for tools, said in ((["read_file"], flat.actions["read"]), *written):
-        if len(said) > 499:
+    for tools, listed in ((["read_file"], flat.actions["read"]), *written):
+        if len(listed) > 499:
             raise FormatError("more rules than there are priorities")
         start = 0 if tools == ["read_file"] else 500
-        for number, (pattern, effect) in enumerate(said):
+        for number, (pattern, effect) in enumerate(listed):
             for expression in gemini_regex.of_pattern(pattern):
                 if len(PATH + expression) > _MAX_EXPRESSION:
                     raise FormatError(f"the pattern {pattern!r} is too long as a regular expression")

@@ -22,9 +22,9 @@ def left_out(policy: Policy, agent: str) -> Iterator[Left]:
     for each in special_entries(policy.whole):
         if isinstance(each, Mandatory):
             if applies(each, agent):
-                yield from _said(each, each.rules[0], f"mandatory for {', '.join(each.keys)}")
+                yield from _lacking(each, each.rules[0], f"mandatory for {', '.join(each.keys)}")
         elif each.agent is None or (entry and each.agent == entry.name):
-            yield from _said(each, each, f"{each.key}: {each.pattern}: {each.effect}")
+            yield from _lacking(each, each, f"{each.key}: {each.pattern}: {each.effect}")
     for item in (*policy.content.mandatory, *policy.content.run_floor):
         if not applies(item, agent):
             what = f"except_agents {', '.join(item.except_agents)}"
@@ -32,7 +32,7 @@ def left_out(policy: Policy, agent: str) -> Iterator[Left]:
             yield Left(place(item.rules[0]), what, why, harmless=True)
 
 
-def _said(entry: Rule | Mandatory, rule: Rule, what: str) -> Iterator[Left]:
+def _lacking(entry: Rule | Mandatory, rule: Rule, what: str) -> Iterator[Left]:
     where = place(rule)
     if entry.trial:
         yield Left(where, what, "on trial: it decides nothing, and is left out", harmless=True)

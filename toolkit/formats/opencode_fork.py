@@ -50,7 +50,7 @@ OTHERS = {
     "patch": ("write", "edit", "delete"),
 }
 NAMED = {**{theirs: (theirs,) for _, _, _, theirs in TOOLS}, **OTHERS}
-Said = tuple[str, Effect, str]  # a pattern, its effect, and its place in the file
+PlacedRule = tuple[str, Effect, str]  # a pattern, its effect, and its place in the file
 
 
 @dataclass(slots=True)
@@ -60,10 +60,10 @@ class Tier:
     `stricter`: denials and asks that apply after all other rules.
     """
 
-    said: dict[str, list[Said]] = field(default_factory=dict)
-    stricter: dict[str, list[Said]] = field(default_factory=dict)
+    said: dict[str, list[PlacedRule]] = field(default_factory=dict)
+    stricter: dict[str, list[PlacedRule]] = field(default_factory=dict)
 
-    def keep(self, keys: Iterable[str], rules: Iterable[Said]) -> None:
+    def keep(self, keys: Iterable[str], rules: Iterable[PlacedRule]) -> None:
         """Add the rules that do not allow to `stricter`, under each key."""
         strict = [rule for rule in rules if rule[1] is not Effect.ALLOW]
         for key in keys:
@@ -148,7 +148,7 @@ def _switches(tools: dict[str, Any], prefix: str, tier: Tier, out: Imported) -> 
             out.left.append(Left(where, shown(on), "not a tool that reads or edits files", harmless=True))
 
 
-def _rules(value: Any, where: str) -> list[Said]:
+def _rules(value: Any, where: str) -> list[PlacedRule]:
     """Return the patterns of one key with the longest last, because the longest match decides."""
     listed = {"*": value} if isinstance(value, str) else mapping(value, where)
     order = sorted(listed, key=lambda pattern: (pattern != "*", len(pattern), pattern))

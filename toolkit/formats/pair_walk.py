@@ -93,7 +93,7 @@ class PairWalk:
         # Each pair: the two states, the progress in a name, the previous pair, and the character between.
         nodes: list[tuple[int, int, int, int, int]] = [(0, 0, 0, -1, 0)]
         met = {(0, 0, 0)}
-        told: set[tuple[Effect, Effect, Cause, Cause]] = set()
+        reported: set[tuple[Effect, Effect, Cause, Cause]] = set()
         others = range(len(self._letters) - 1, 1, -1)
         at = 0
         while at < len(nodes):
@@ -101,7 +101,7 @@ class PairWalk:
                 self._bounded(at, len(nodes))
             one, other, within, _, _ = nodes[at]
             if within == _WITHIN and self._source.verdicts[one] != self._target.verdicts[other]:
-                for directory, found in self._differ(one, other, told):
+                for directory, found in self._differ(one, other, reported):
                     yield Difference(*found, Witness(self._path(nodes, at), directory))
             left, right = self._source.row(one), self._target.row(other)
             following = [(left[1], right[1], within + 1 if within < 2 else _WITHIN, at, 1)]
@@ -126,7 +126,7 @@ class PairWalk:
             self._seen(done)
 
     def _differ(
-        self, one: int, other: int, told: set[tuple[Effect, Effect, Cause, Cause]]
+        self, one: int, other: int, reported: set[tuple[Effect, Effect, Cause, Cause]]
     ) -> Iterator[tuple[bool, tuple[Effect, Effect]]]:
         for directory in (False, True):
             said, result = self._source.verdicts[one][directory], self._target.verdicts[other][directory]
@@ -135,8 +135,8 @@ class PairWalk:
             if said is result:
                 continue
             key = said, result, self._source.cause(one, directory), self._target.cause(other, directory)
-            if key not in told:
-                told.add(key)
+            if key not in reported:
+                reported.add(key)
                 yield directory, (said, result)
 
     def _path(self, nodes: list[tuple[int, int, int, int, int]], at: int) -> str:

@@ -112,9 +112,9 @@ def patterns(pattern: Tokens) -> list[str]:
     for number, variant in enumerate(_variants(pattern)):
         if number >= MAX_VARIANTS:
             raise FormatError("the wildcards stand for too many patterns")
-        said = _said(variant)
-        if said is not None:
-            out.setdefault(said)
+        text = _pattern(variant)
+        if text is not None:
+            out.setdefault(text)
     return list(out)
 
 
@@ -141,7 +141,7 @@ def _between(pattern: Tokens) -> int | None:
     return None
 
 
-def _said(pattern: Tokens) -> str | None:
+def _pattern(pattern: Tokens) -> str | None:
     """Return one pattern, anchored unless it begins with a star for any depth; None: it matches no path."""
     if pattern == (Star(),):
         return "*"

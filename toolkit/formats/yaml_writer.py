@@ -43,10 +43,10 @@ def _maps(maps: Maps, indent: str) -> Iterable[str]:
         for at, entry in enumerate(entries):
             if last[entry.pattern] == at:
                 comment = f"  # {visible(entry.comment)}" if entry.comment else ""
-                yield f"{indent}  {_quoted(entry.pattern)}: {_said(entry)}{comment}"
+                yield f"{indent}  {_quoted(entry.pattern)}: {_effect_text(entry)}{comment}"
 
 
-def _said(entry: Entry) -> str:
+def _effect_text(entry: Entry) -> str:
     if not entry.reason:
         return str(entry.effect)
     return f"{{effect: {entry.effect}, reason: {_quoted(visible(entry.reason))}}}"

@@ -22,7 +22,7 @@ from ringfence.toolkit.http.session_pool import SessionPool
 from ringfence.toolkit.http.tokens import PERSON, SERVICE, Tokens
 
 
-def build(doors: SessionPool, tokens: Tokens, limits: Limits, routes: Iterable[BaseRoute]) -> Protect:
+def build(pool: SessionPool, tokens: Tokens, limits: Limits, routes: Iterable[BaseRoute]) -> Protect:
     """Return an application of these routes, `/healthz` and `/metrics`.
 
     It closes the session pool at its end.
@@ -32,13 +32,13 @@ def build(doors: SessionPool, tokens: Tokens, limits: Limits, routes: Iterable[B
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         """Run the pool for the life of the application."""
         try:
-            async with doors.working():
+            async with pool.working():
                 yield
         finally:
-            doors.close()
+            pool.close()
 
     app = Starlette(
-        routes=[*routes, *_always(doors)],
+        routes=[*routes, *_always(pool)],
         exception_handlers={
             CallError: _refused,
             ClientDisconnect: _left,
@@ -47,27 +47,27 @@ def build(doors: SessionPool, tokens: Tokens, limits: Limits, routes: Iterable[B
         },
         lifespan=lifespan,
     )
-    return Protect(app, tokens, limits, lambda code: doors.metrics.add("ringfence_refused_total", code=code))
+    return Protect(app, tokens, limits, lambda code: pool.metrics.add("ringfence_refused_total", code=code))
 
 
-def calling(doors: SessionPool) -> list[Route]:
+def calling(pool: SessionPool) -> list[Route]:
     """Return the routes of `ringfence serve http`."""
 
     async def openapi(_: Request) -> Response:
         """Return the OpenAPI description as JSON."""
         return as_json(description())
 
-    return [*calls.routes(doors), *approvals.routes(doors), Route("/openapi.json", openapi, methods=["GET"])]
+    return [*calls.routes(pool), *approvals.routes(pool), Route("/openapi.json", openapi, methods=["GET"])]
 
 
-def _always(doors: SessionPool) -> list[Route]:
+def _always(pool: SessionPool) -> list[Route]:
     async def health(_: Request) -> Response:
-        await doors.run(lambda: doors.desk.state.rows("SELECT 1"))
+        await pool.run(lambda: pool.approver.state.rows("SELECT 1"))
         return as_json({"status": "ok"})
 
     async def metrics(request: Request) -> Response:
         check_role(request, SERVICE, PERSON)
-        return Response(doors.metrics.text(), media_type=TEXT)
+        return Response(pool.metrics.text(), media_type=TEXT)
 
     return [Route("/healthz", health, methods=["GET"]), Route("/metrics", metrics, methods=["GET"])]
 

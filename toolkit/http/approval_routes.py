@@ -23,21 +23,21 @@ from ringfence.toolkit.session.session import Session
 DECISIONS = ("grant", "refuse", "revoke", "reopen")
 
 
-def routes(doors: SessionPool) -> list[Route]:
+def routes(pool: SessionPool) -> list[Route]:
     """Return the routes: list, show and decide approvals."""
 
     async def listing(request: Request) -> Response:
         """List the approvals that the caller may see."""
         caller = check_role(request, PERSON, AGENT)
         every = request.query_params.get("all") == "true"
-        found = await doors.run(lambda: doors.desk.approvals.listing(every=every), caller)
+        found = await pool.run(lambda: pool.approver.approvals.listing(every=every), caller)
         return as_json({"approvals": [_shown(caller, one) for one in found if _may_see(caller, one)]})
 
     async def show(request: Request) -> Response:
         """Return one approval. CallError `not_found`."""
         caller = check_role(request, PERSON, AGENT)
         name = request.path_params["id"]
-        found = await doors.run(lambda: doors.desk.approvals.get(name), caller)
+        found = await pool.run(lambda: pool.approver.approvals.get(name), caller)
         if not _may_see(caller, found):
             raise CallError("not_found", f"No approval has the id '{name}'")
         return as_json(_shown(caller, found))
@@ -47,8 +47,8 @@ def routes(doors: SessionPool) -> list[Route]:
         caller = check_role(request, PERSON)
         fields = await object_in(request, {"decision", "scope", "reason", "pattern", "until", "confirmed"})
         name = request.path_params["id"]
-        found = await doors.run(lambda: _decided(doors.desk, caller, name, fields), caller)
-        doors.metrics.add("ringfence_approvals_total", answer=found.state)
+        found = await pool.run(lambda: _decided(pool.approver, caller, name, fields), caller)
+        pool.metrics.add("ringfence_approvals_total", answer=found.state)
         return as_json(found.to_json())
 
     return [
@@ -67,15 +67,15 @@ def _may_see(caller: Caller, asked: ApprovalRequest) -> bool:
     return caller.role == PERSON or asked.agent == caller.name
 
 
-def _decided(desk: Session, caller: Caller, name: str, fields: dict[str, Any]) -> ApprovalRequest:
+def _decided(approver: Session, caller: Caller, name: str, fields: dict[str, Any]) -> ApprovalRequest:
     decision, reason = text_in(fields, "decision"), text_in(fields, "reason", "")
     if decision not in DECISIONS:
         known = ", ".join(DECISIONS)
         raise CallError("invalid_arguments", f"'decision' is not one of {known}", where="decision")
     if decision == "revoke":
-        return desk.approvals.revoke(name, by=caller.name, reason=reason)
+        return approver.approvals.revoke(name, by=caller.name, reason=reason)
     if decision == "reopen":
-        return desk.approvals.reopen(name, by=caller.name, reason=reason)
+        return approver.approvals.reopen(name, by=caller.name, reason=reason)
     until = fields.get("until")
     if until is not None and (isinstance(until, bool) or not isinstance(until, int | float)):
         raise CallError("invalid_arguments", "'until' is not a number of POSIX seconds", where="until")
@@ -86,6 +86,6 @@ def _decided(desk: Session, caller: Caller, name: str, fields: dict[str, Any]) -
     confirmed = fields.get("confirmed", False)
     if not isinstance(confirmed, bool):
         raise CallError("invalid_arguments", "'confirmed' is not true or false", where="confirmed")
-    return desk.approvals.answer(
+    return approver.approvals.answer(
         name, Answer(decision == "grant", scope, reason, caller.name, pattern, until, confirmed)
     )

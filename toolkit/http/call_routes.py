@@ -24,7 +24,7 @@ from ringfence.toolkit.session.session import Session
 Answer = Callable[[Request], Awaitable[Response]]
 
 
-def routes(doors: SessionPool) -> list[Route]:
+def routes(pool: SessionPool) -> list[Route]:
     """Return the two routes."""
 
     async def call(request: Request) -> Response:
@@ -34,7 +34,7 @@ def routes(doors: SessionPool) -> list[Route]:
         result: list[Result] = []
         async with anyio.create_task_group() as group:
             group.start_soon(_watch, request, disconnect)
-            result.append(await doors.call(caller, body, disconnect))
+            result.append(await pool.call(caller, body, disconnect))
             group.cancel_scope.cancel()
         return as_json(result[0].to_json())
 
@@ -42,8 +42,8 @@ def routes(doors: SessionPool) -> list[Route]:
         """Return a verdict without making a call."""
         caller = check_role(request, AGENT, SERVICE, PERSON)
         fields = await object_in(request, {"agent", "what", "path", "destination"})
-        answer = await doors.run(lambda: verdict(doors.desk, caller, fields), caller)
-        doors.metrics.add("ringfence_decisions_total", effect=answer["decision"]["effect"])
+        answer = await pool.run(lambda: verdict(pool.approver, caller, fields), caller)
+        pool.metrics.add("ringfence_decisions_total", effect=answer["decision"]["effect"])
         return as_json(answer)
 
     return [Route("/call", call, methods=["POST"]), Route("/decide", decide, methods=["POST"])]
@@ -57,7 +57,7 @@ async def _watch(request: Request, disconnect: Disconnect) -> None:
             return
 
 
-def verdict(desk: Session, caller: Caller, fields: dict[str, Any]) -> dict[str, Any]:
+def verdict(approver: Session, caller: Caller, fields: dict[str, Any]) -> dict[str, Any]:
     """Return the policy's verdict on an action or tool for one agent, with all needs that exist now.
 
     An agent asks for itself and its sub-agents. CallError for a malformed question, and for a path that no
@@ -67,20 +67,20 @@ def verdict(desk: Session, caller: Caller, fields: dict[str, Any]) -> dict[str, 
     if caller.role == AGENT and agent != caller.name and not agent.startswith(caller.name + "/"):
         raise CallError("forbidden", "An agent's token asks for that agent alone", where="agent")
     to = text_in(fields, "destination") if "destination" in fields else None
-    policy = desk.policy_now()
+    policy = approver.policy_now()
     try:
         named = name_paths(policy, what, text_in(fields, "path"), to)
-        with Look(desk.workspace, policy, what, named) as look:
-            needs = tuple(look.needs())
+        with Look(approver.workspace, policy, what, named) as resolved:
+            needs = tuple(resolved.needs())
     except Misnamed as error:
         raise CallError("invalid_arguments", str(error), where="what") from None
     if caller.role == AGENT and policy.has_kinds:
-        needs = tuple(_whatever_is_there(policy, agent, what, need, desk) for need in needs)
-    decision = policy.decide(agent, what, needs, fold=desk.fold)
+        needs = tuple(_whatever_is_there(policy, agent, what, need, approver) for need in needs)
+    decision = policy.decide(agent, what, needs, fold=approver.fold)
     limits = policy.limits_on(agent, what, {need.action for need in needs})
     found = {"agent": agent, "what": what, "mode": policy.mode}
     if caller.role == AGENT:
-        return found | {"decision": _for_an_agent(policy, decision, desk, needs[0].path)}
+        return found | {"decision": _for_an_agent(policy, decision, approver, needs[0].path)}
     return found | {
         "decision": decision.to_json(),
         "limits": [limit.to_json() for limit in limits],
@@ -88,17 +88,17 @@ def verdict(desk: Session, caller: Caller, fields: dict[str, Any]) -> dict[str, 
     }
 
 
-def _whatever_is_there(policy: Policy, agent: str, what: str, need: Need, desk: Session) -> Need:
+def _whatever_is_there(policy: Policy, agent: str, what: str, need: Need, approver: Session) -> Need:
     """Return the need without its kind if each kind of the write is denied: the answer then does not show
     whether something is there.
     """
-    if need.kind and policy.denies(agent, what, need.action, need.path, fold=desk.fold):
+    if need.kind and policy.denies(agent, what, need.action, need.path, fold=approver.fold):
         return replace(need, kind="")
     return need
 
 
-def _for_an_agent(policy: Policy, decision: Decision, desk: Session, asked: str) -> dict[str, Any]:
+def _for_an_agent(policy: Policy, decision: Decision, approver: Session, asked: str) -> dict[str, Any]:
     """Return the decision without the rule, and without names that the agent may not read."""
-    known = agent_view.may_read(policy, decision.agent, decision.path, desk.fold)
+    known = agent_view.may_read(policy, decision.agent, decision.path, approver.fold)
     path = decision.path if known else asked
     return agent_view.decision_fields(decision, path, decision.hint)

@@ -68,7 +68,7 @@ _SENTINEL = re.compile(r"=\?base64\?(.*)\?=")
 class _Call:
     """A request in progress: its caller, its conversation (None: stateless), and where messages go."""
 
-    door: SessionSlot
+    slot: SessionSlot
     server: Server
     message: Message
     conversation: Conversation | None
@@ -80,8 +80,8 @@ class _Call:
 class Endpoint:
     """The route, and the state that it keeps between requests. `answers` and `prefix` as for `Server`."""
 
-    def __init__(self, doors: SessionPool, ask: str, *, answers: str = BOTH, prefix: str = "") -> None:
-        self._doors = doors
+    def __init__(self, pool: SessionPool, ask: str, *, answers: str = BOTH, prefix: str = "") -> None:
+        self._pool = pool
         self._ask = ask
         self._answers = answers
         self._prefix = prefix
@@ -140,10 +140,10 @@ class Endpoint:
     # ------------------------------------------------------------ conversations
 
     async def _initialize(self, caller: Caller, message: Message) -> Response:
-        door = await self._doors.door(caller)
+        slot = await self._pool.slot_of(caller)
         name, conversation = self._conversations.begin(caller)
-        server = self._server(caller, door)
-        answer = await self._doors.run(lambda: server.answer(message, conversation.peer, Flight()), caller)
+        server = self._server(caller, slot)
+        answer = await self._pool.run(lambda: server.answer(message, conversation.peer, Flight()), caller)
         if "error" in answer:
             self._conversations.end(name, caller)
             return as_json(answer, 400)
@@ -165,14 +165,14 @@ class Endpoint:
         self._conversations.end(request.headers[SESSION], caller)
         return Response(status_code=204)
 
-    def _server(self, caller: Caller, door: SessionSlot) -> Server:
+    def _server(self, caller: Caller, slot: SessionSlot) -> Server:
         if caller.key not in self._servers:
             self._servers[caller.key] = Server(
-                door.session,
+                slot.session,
                 ask=self._ask,
-                instructions=_instructions(door.session),
+                instructions=_instructions(slot.session),
                 seals=self._seals,
-                note=self._doors.metrics.call,
+                note=self._pool.metrics.call,
                 answers=self._answers,
                 prefix=self._prefix,
             )
@@ -193,7 +193,7 @@ class Endpoint:
     async def _run(
         self, request: Request, caller: Caller, message: Message, known: Conversation | None, peer: Peer
     ) -> Response:
-        door = await self._doors.door(caller)
+        slot = await self._pool.slot_of(caller)
         streams = accepts(request, "text/event-stream")
         if known is not None:
             if message["id"] in known.flights:
@@ -202,10 +202,10 @@ class Endpoint:
             peer = peer if streams else Peer(peer.version)
         out, answers = anyio.create_memory_object_stream[Message](float("inf"))
         flight = Flight(notify=_from_thread(out) if streams else lambda _: None)
-        call = _Call(door, self._server(caller, door), message, known, peer, flight, out)
+        call = _Call(slot, self._server(caller, slot), message, known, peer, flight, out)
         if known is not None:
             known.flights[message["id"]] = flight
-        self._doors.start(self._work, call)
+        self._pool.start(self._work, call)
         return await self._answered(request, call, answers)
 
     async def _answered(
@@ -241,15 +241,15 @@ class Endpoint:
 
     async def _carried_out(self, call: _Call) -> Message:
         first = partial(call.server.answer, call.message, call.peer, call.flight)
-        answer = await self._turn(call.door, first)
+        answer = await self._turn(call.slot, first)
         while isinstance(answer, Question):
             response = await self._elicit(call, answer)
-            answer = await self._turn(call.door, partial(call.server.resume, answer, response))
+            answer = await self._turn(call.slot, partial(call.server.resume, answer, response))
         return answer
 
-    async def _turn(self, door: SessionSlot, work: Callable[[], Message | Question]) -> Message | Question:
-        async with door.turn:
-            done: Message | Question = await self._doors.run(work, door.caller)
+    async def _turn(self, slot: SessionSlot, work: Callable[[], Message | Question]) -> Message | Question:
+        async with slot.turn:
+            done: Message | Question = await self._pool.run(work, slot.caller)
             return done
 
     async def _elicit(self, call: _Call, question: Question) -> Message | None:

@@ -59,11 +59,11 @@ class Protect:
             return
         if scope["type"] != "http":
             raise ValueError("only HTTP is served")
-        with ExitStack() as held:
+        with ExitStack() as shares:
             try:
                 self._admit(scope)
                 if scope["path"] not in self._limits.open_paths:
-                    held.enter_context(self._shares.taken(scope["ringfence.caller"].key))
+                    shares.enter_context(self._shares.taken(scope["ringfence.caller"].key))
             except CallError as error:
                 self._note(error.code)
                 status = 415 if error.where == "Content-Type" else None

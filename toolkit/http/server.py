@@ -76,11 +76,11 @@ class _Announced(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Stop at a signal, and exit normally after finishing the calls in progress."""
-        held = {sign: signal.signal(sign, self.handle_exit) for sign in (signal.SIGTERM, signal.SIGINT)}
+        handlers = {sign: signal.signal(sign, self.handle_exit) for sign in (signal.SIGTERM, signal.SIGINT)}
         try:
             yield
         finally:
-            for sign, before in held.items():
+            for sign, before in handlers.items():
                 signal.signal(sign, before)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

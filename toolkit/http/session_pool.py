@@ -52,8 +52,8 @@ class SessionPool:
     def __init__(self, opened: Callable[[str, str | None], Session], metrics: Metrics) -> None:
         self._opened = opened
         self.metrics = metrics
-        self.desk = opened("default", None)  # the session for people, which makes no calls
-        self._doors: dict[str, SessionSlot] = {}
+        self.approver = opened("default", None)  # the session for people, which makes no calls
+        self._slots: dict[str, SessionSlot] = {}
         self._opening = threading.Lock()
         self._threads: dict[str | None, anyio.CapacityLimiter] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -71,9 +71,9 @@ class SessionPool:
 
     def close(self) -> None:
         """Close every session."""
-        for door in self._doors.values():
-            door.session.close()
-        self.desk.close()
+        for slot in self._slots.values():
+            slot.session.close()
+        self.approver.close()
 
     async def run(self, work: Callable[[], Any], caller: Caller | None = None) -> Any:
         """Run work that blocks on disks and locks in a thread.
@@ -88,25 +88,25 @@ class SessionPool:
             threads = self._threads[key] = anyio.CapacityLimiter(THREADS)
         return await anyio.to_thread.run_sync(work, limiter=threads)
 
-    async def door(self, caller: Caller) -> SessionSlot:
+    async def slot_of(self, caller: Caller) -> SessionSlot:
         """Return the session slot of this agent's token."""
-        known = self._doors.get(caller.key)
+        known = self._slots.get(caller.key)
         return known if known is not None else await self.run(lambda: self._open(caller), caller)
 
     def _open(self, caller: Caller) -> SessionSlot:
         with self._opening:
-            if caller.key not in self._doors:
-                self._doors[caller.key] = SessionSlot(caller, self._opened(caller.name, caller.session))
-            return self._doors[caller.key]
+            if caller.key not in self._slots:
+                self._slots[caller.key] = SessionSlot(caller, self._opened(caller.name, caller.session))
+            return self._slots[caller.key]
 
     async def call(self, caller: Caller, body: bytes, disconnect: Disconnect) -> Result:
         """Answer one call in its turn; a call whose client disconnected in the queue is not started."""
-        door = await self.door(caller)
-        async with door.turn:
+        slot = await self.slot_of(caller)
+        async with slot.turn:
             if disconnect.event.is_set():
                 return failed(call_id_of(body), CallError("cancelled", "The client left before it began"))
             began = time.perf_counter()
-            result: Result = await self.run(lambda: door.session.call(body, disconnect.progress()), caller)
+            result: Result = await self.run(lambda: slot.session.call(body, disconnect.progress()), caller)
         self.metrics.call(_tool_in(body), result, time.perf_counter() - began)
         return result
 

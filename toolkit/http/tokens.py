@@ -27,14 +27,14 @@ class Caller:
     name: str
     session: str | None = None
     key: str = ""
-    open_door: bool = False  # the one agent of a loopback server, which needs no token
+    tokenless: bool = False  # the one agent of a loopback server, which needs no token
 
     def is_one_of(self, *roles: str) -> bool:
         """Whether the caller has one of these roles.
 
         The one agent of a loopback server is also a service.
         """
-        return self.role in roles or (self.open_door and SERVICE in roles)
+        return self.role in roles or (self.tokenless and SERVICE in roles)
 
 
 class TokensError(Exception):
@@ -66,7 +66,7 @@ class Tokens:
 
 def without_tokens(agent: str, session: str | None = None) -> Tokens:
     """Return tokens where every client is this one agent: only for loopback."""
-    return Tokens(anyone=Caller(AGENT, agent, session, open_door=True))
+    return Tokens(anyone=Caller(AGENT, agent, session, tokenless=True))
 
 
 def read(file: str) -> Tokens:

@@ -45,16 +45,20 @@ def amended(session: Session, approval: str, arguments: dict[str, Any]) -> Reque
     `approval_stale` (the request was used or replaced, or belongs to another agent, session or policy), and
     the changed call's own errors.
     """
-    held = session.approvals.get(approval)
-    if held.state != PENDING:
-        raise CallError("approval_stale", f"The approval '{approval}' is already {held.state}")
-    if (held.agent, held.session, held.revision) != (session.agent, session.session, session.policy.revision):
+    request = session.approvals.get(approval)
+    if request.state != PENDING:
+        raise CallError("approval_stale", f"The approval '{approval}' is already {request.state}")
+    if (request.agent, request.session, request.revision) != (
+        session.agent,
+        session.session,
+        session.policy.revision,
+    ):
         raise CallError(
             "approval_stale",
             f"The approval '{approval}' was asked by another agent or session, or under another policy",
             hint="start with the --policy that the agent runs under",
         )
-    attempt = Attempt(session.context, session.policy, ToolCall(held.tool, arguments))
+    attempt = Attempt(session.context, session.policy, ToolCall(request.tool, arguments))
     try:
         pipeline.run(attempt, Progress(), _stop)
     except _Planned as planned:

@@ -344,7 +344,7 @@ def _needs_as_fields(attempt: Attempt, plan: Plan, asks: tuple[Need, ...]) -> tu
     needs = dict.fromkeys([*(_needs(attempt, plan) or attempt.needs), *reads, *asks])
     asking_now = frozenset(asks)
     because = _content_needs(attempt)
-    told, lost = attempt.policy.has_kinds, losses(plan.changes)
+    has_kinds, lost = attempt.policy.has_kinds, losses(plan.changes)
     return tuple(
         {
             "action": need.action,
@@ -352,7 +352,7 @@ def _needs_as_fields(attempt: Attempt, plan: Plan, asks: tuple[Need, ...]) -> tu
             "directory": need.directory,
             "on_the_way": need.incidental,
             "asks": need in asking_now,
-            **({"kind": need.kind} if told and need.kind else {}),
+            **({"kind": need.kind} if has_kinds and need.kind else {}),
             **({"loses": how} if (how := lost(need.path, need.action, need.kind)) else {}),
             **({"content": because[need]} if need in because else {}),
         }

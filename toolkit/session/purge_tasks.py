@@ -20,7 +20,7 @@ from ringfence.toolkit.session.attempt import Attempt
 from ringfence.toolkit.session.responses import raise_failure
 from ringfence.toolkit.session.rollback import roll_back
 from ringfence.toolkit.task_ids import IN_TRASH
-from ringfence.toolkit.tasks import store_reader as look
+from ringfence.toolkit.tasks import store_reader as store_reader
 from ringfence.toolkit.text import plural
 from ringfence.toolkit.tools.delete_tasks import holds
 from ringfence.toolkit.workspace.view import View
@@ -48,7 +48,7 @@ def purge(attempt: Attempt, older_than: float, *, dry_run: bool, progress: Progr
     A task that another purge, or anybody else, removed meanwhile is no failure.
     """
     view = View.unjudged(attempt.context.workspace)
-    look.store(view)
+    store_reader.store(view)
     for left in range(_TRIES, 0, -1):
         attempt.planned = attempt.context.history.position()
         found = _Found()
@@ -120,7 +120,7 @@ def _made(attempt: Attempt) -> set[int]:
 
 
 def _old(attempt: Attempt, view: View, limit: float, found: _Found) -> None:
-    for one in look.trash(view):
+    for one in store_reader.trash(view):
         at = _deleted_at(attempt, one.path)
         if at is None:
             found.keep(one.name, "the history does not know when it was deleted")
@@ -148,8 +148,8 @@ def _deleted_at(attempt: Attempt, path: str) -> float | None:
 
 
 def _scheduled(view: View, found: _Found) -> None:
-    taken, known = look.latest(view), look.by_id(view)
-    for one in look.scheduled(view):
+    taken, known = store_reader.latest(view), store_reader.by_id(view)
+    for one in store_reader.scheduled(view):
         note = Delete(one.entry.path, one.entry.stat)
         named = known.get(one.id, ())
         if one.why is not None:
@@ -157,7 +157,7 @@ def _scheduled(view: View, found: _Found) -> None:
         elif one.due > time.time():
             continue
         elif len(named) > 1:
-            found.keep(one.id, look.TWINS)
+            found.keep(one.id, store_reader.TWINS)
         elif not named or named[0].stat.kind != DIRECTORY:
             found.changes.append((note, one.id, "note"))
         elif (entries := _tree(view, one.id, named[0].path, found)) is not None:

@@ -80,10 +80,10 @@ def _be(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def partial_answer(attempt: Attempt, plan: Plan, tell: Callable[[Failed, str], PartialAnswer]) -> Result:
+def partial_answer(attempt: Attempt, plan: Plan, answer_of: Callable[[Failed, str], PartialAnswer]) -> Result:
     """Return the result of a call whose items succeed or fail one by one."""
     failed = {} if attempt.outcome is None else _failed(plan, attempt.outcome)
-    answer = tell(failed, attempt.name)
+    answer = answer_of(failed, attempt.name)
     error = None
     if answer.code is not None:
         hint = answer.hint

@@ -43,7 +43,7 @@ class RetentionSchedule:
         self._idle = threading.Event()
         self._calls = 0
         self._since = 0
-        self._looked = time.monotonic()
+        self._checked_at = time.monotonic()
 
     def call_began(self) -> None:
         """Pause a running retention between two portions until the call is answered."""
@@ -53,9 +53,9 @@ class RetentionSchedule:
     def call_ended(self) -> None:
         """Begin retention in a thread if it may be due."""
         self._idle.set()
-        if self._calls - self._since < OFTEN and time.monotonic() - self._looked < SOON:
+        if self._calls - self._since < OFTEN and time.monotonic() - self._checked_at < SOON:
             return
-        self._since, self._looked = self._calls, time.monotonic()
+        self._since, self._checked_at = self._calls, time.monotonic()
         if self._thread is None or not self._thread.is_alive():
             thread = threading.Thread(target=self._run, name="ringfence-retention", daemon=True)
             with suppress(RuntimeError):  # no thread is available; the next call tries again

@@ -71,7 +71,7 @@ def grant_always(arguments: argparse.Namespace, screen: Screen) -> int:
         request = approvals.get(arguments.id)
         finished = answering.complete(approvals, policy, request.id, by=whoami())
         if finished is not None:
-            return _told(finished, None, [], [], arguments, screen)
+            return _report(finished, None, [], [], arguments, screen)
         approvals.check_waits(request)
         found, file = answering.offers_for(
             session.workspace, policy, place, request, now=now, until=until, widths=(arguments.always,)
@@ -87,7 +87,7 @@ def grant_always(arguments: argparse.Namespace, screen: Screen) -> int:
         done = answering.settle_others(approvals, others, offer.id, RULE, by=whoami())
     if names_schema(arguments.state):
         screen.note(NOT_YET, "yellow")
-    return _told(request, offer, list(settled.waiting), done, arguments, screen)
+    return _report(request, offer, list(settled.waiting), done, arguments, screen)
 
 
 def settle_with(arguments: argparse.Namespace, waiting: Sequence[Request], screen: Screen) -> list[Request]:
@@ -114,7 +114,7 @@ def _chosen(found: Offers, width: str) -> Offer:
     raise CallError("invalid_arguments", message, where="always", hint=hint)
 
 
-def _told(  # noqa: PLR0913  what was answered and settled, and how the command was run
+def _report(  # noqa: PLR0913  what was answered and settled, and how the command was run
     request: Request,
     offer: Offer | None,
     waiting: list[Request],

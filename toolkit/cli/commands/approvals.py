@@ -153,9 +153,9 @@ def grant(arguments: argparse.Namespace, screen: Screen) -> int:
     with open_for_answer(arguments) as session:
         request = session.approvals.get(arguments.id)
         # An answer without an end may be given one: the words have it as it was given.
-        told = effects(session, request, answer, _policy(arguments)) if scope != ONCE else []
-        if told and request.state == PENDING and not answer.confirmed and _is_broad(request, answer):
-            _confirm(told, request, screen)
+        effects_ = effects(session, request, answer, _policy(arguments)) if scope != ONCE else []
+        if effects_ and request.state == PENDING and not answer.confirmed and _is_broad(request, answer):
+            _confirm(effects_, request, screen)
             answer = replace(answer, confirmed=True)
         request = session.approvals.answer(arguments.id, answer)
         others = _settle_others(session, request, answer, arguments, screen)
@@ -164,7 +164,7 @@ def grant(arguments: argparse.Namespace, screen: Screen) -> int:
         return DONE
     done = confirmation(request)
     screen.line(done.what, "green")
-    for line in told[1:]:
+    for line in effects_[1:]:
         screen.line(f"  {line}")
     if others:
         screen.line(f"  settled with it: {', '.join(others)}")
@@ -192,9 +192,9 @@ def _is_broad(request: Request, answer: Answer) -> bool:
     return bool(request.rules) and is_broad(request, answer.scope, answer.pattern)
 
 
-def _confirm(told: list[str], request: Request, screen: Screen) -> None:
+def _confirm(effects_: list[str], request: Request, screen: Screen) -> None:
     """Ask at the terminal for the second confirmation. Raises UsageError without it."""
-    for line in (escape(request.title), *told):
+    for line in (escape(request.title), *effects_):
         screen.note(f"  {line}")
     if not confirm("Grant all of this?"):
         raise UsageError("this covers nearly every path: add --yes to confirm, or grant a --pattern")
@@ -205,7 +205,7 @@ def refuse(arguments: argparse.Namespace, screen: Screen) -> int:
     with open_for_answer(arguments) as session:
         answer = Answer(False, reason=arguments.reason, by=whoami())
         request = session.approvals.answer(arguments.id, answer)
-    return _told(request, arguments, screen)
+    return _report(request, arguments, screen)
 
 
 def reopen(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -215,14 +215,14 @@ def reopen(arguments: argparse.Namespace, screen: Screen) -> int:
         covering = session.approvals.covering(request)
     if covering is not None:
         screen.note(f"the grant '{covering.id}' permits it: {granted_in_words(covering)}", "yellow")
-    return _told(request, arguments, screen)
+    return _report(request, arguments, screen)
 
 
 def revoke(arguments: argparse.Namespace, screen: Screen) -> int:
     """Revoke a grant."""
     with open_for_answer(arguments) as session:
         request = session.approvals.revoke(arguments.id, by=whoami(), reason=arguments.reason)
-    return _told(request, arguments, screen)
+    return _report(request, arguments, screen)
 
 
 def end(text: str, now: float) -> float:
@@ -233,7 +233,7 @@ def end(text: str, now: float) -> float:
     return found
 
 
-def _told(request: Request, arguments: argparse.Namespace, screen: Screen) -> int:
+def _report(request: Request, arguments: argparse.Namespace, screen: Screen) -> int:
     if screen.as_json:
         screen.json(request.to_json())
     else:

@@ -26,12 +26,12 @@ def follow(arguments: argparse.Namespace, screen: Screen) -> int:
     try:
         with _ending_politely(), open_to_look(arguments) as session:
             bridge = Bridge(session, arguments.session)
-            _tell(screen, {"event": "following", "root": session.workspace.url})
-            told = False
-            while not (told and arguments.once) and _wait(screen.stdout):
+            _emit(screen, {"event": "following", "root": session.workspace.url})
+            emitted = False
+            while not (emitted and arguments.once) and _wait(screen.stdout):
                 for event in bridge.look():
-                    _tell(screen, event)
-                    told = True
+                    _emit(screen, event)
+                    emitted = True
     except KeyboardInterrupt:
         pass
     except BrokenPipeError:
@@ -45,7 +45,7 @@ def emacs(arguments: argparse.Namespace, screen: Screen) -> int:
     return DONE
 
 
-def _tell(screen: Screen, event: dict[str, object]) -> None:
+def _emit(screen: Screen, event: dict[str, object]) -> None:
     screen.json_line(event)
     screen.stdout.flush()
 

@@ -44,14 +44,14 @@ def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
         return DONE
     for name, value in found.items():
         if name not in ("extras", "hooks", "commands"):
-            screen.line(f"{name.replace('_', ' '):<22} {_said(value)}")
+            screen.line(f"{name.replace('_', ' '):<22} {_text(value)}")
     for level in found["commands"]:
         _show_level(level, screen)
     for file, renewed in hooks.items():
         screen.line(f"{'hook':<22} {file}: {'isolated' if renewed else _RENEW}")
     for extra, there in extras.items():
-        said = "installed" if there else f"not installed: {install(extra)}"
-        screen.line(f"{extra:<22} {said}")
+        state = "installed" if there else f"not installed: {install(extra)}"
+        screen.line(f"{extra:<22} {state}")
     return DONE
 
 
@@ -120,7 +120,7 @@ def _landlock() -> int | None:
     return version() or None
 
 
-def _said(value: object) -> str:
+def _text(value: object) -> str:
     if value is None:
         return "no"
     if isinstance(value, list):

@@ -80,7 +80,7 @@ def _carry_out(line: str, arguments: argparse.Namespace, screen: Screen, *, by_a
     if screen.as_json:
         screen.json(result.to_json())
     else:
-        _tell(result, arguments, screen, by_agent=by_agent and not is_terminal(sys.stderr))
+        _report(result, arguments, screen, by_agent=by_agent and not is_terminal(sys.stderr))
     return int(result.data["exit_status"]) if result.ok else NOT_APPLIED
 
 
@@ -92,7 +92,7 @@ def _write(stream: int, piece: bytes) -> None:
         os.write(out.fileno(), piece)
 
 
-def _tell(result: Result, arguments: argparse.Namespace, screen: Screen, *, by_agent: bool) -> None:
+def _report(result: Result, arguments: argparse.Namespace, screen: Screen, *, by_agent: bool) -> None:
     """Say on standard error what became of the changes; nothing if there were none."""
     place = options_of(arguments)
     if not result.ok:

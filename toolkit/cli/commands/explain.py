@@ -57,8 +57,8 @@ def explain(arguments: argparse.Namespace, screen: Screen) -> int:
         to = arguments.destination
         path, to = from_root(arguments.path, root), None if to is None else from_root(to, root)
         named = name_paths(policy, what, path, to)
-        with closing(Workspace(root)) as workspace, Look(workspace, policy, what, named) as look:
-            needs, fold = tuple(look.needs()), look.fold
+        with closing(Workspace(root)) as workspace, Look(workspace, policy, what, named) as resolved:
+            needs, fold = tuple(resolved.needs()), resolved.fold
     except Misnamed as error:
         raise UsageError(str(error)) from None
     except CallError as error:
@@ -266,9 +266,9 @@ def _show_would(question: Question, screen: Screen) -> None:
 
 def _show_steps(steps: list[Step], screen: Screen) -> None:
     """A table of the rules that match or nearly do; the others by name, as there can be many."""
-    told = [step for step in steps if step.matched or step.why != NO_MATCH]
-    if told:
-        screen.table(_STEPS, [_row(step) for step in told])
+    shown = [step for step in steps if step.matched or step.why != NO_MATCH]
+    if shown:
+        screen.table(_STEPS, [_row(step) for step in shown])
     for group in _groups(step for step in steps if not step.matched and step.why == NO_MATCH):
         first, last = group[0].rule, group[-1].rule
         lines = (

@@ -27,7 +27,7 @@ STDIN = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class _Laid:
+class _Formatted:
     """A policy as it is and as it is to be."""
 
     name: str
@@ -49,22 +49,22 @@ class _Laid:
 
 def fmt(arguments: argparse.Namespace, screen: Screen) -> int:
     """Lay out each file; exit status 2 where one does not load, 1 where `--check` finds one to change."""
-    laid: list[_Laid] = []
+    files: list[_Formatted] = []
     failed = False
     for name in _named(arguments):
         try:
-            laid.append(_laid(name))
+            files.append(_formatted_file(name))
         except PolicyError as error:
             screen.policy_problems(error, name)
             failed = True
         except LayoutError as error:
             screen.problem(str(error))
             failed = True
-    differing = [each for each in laid if each.differs]
+    differing = [each for each in files if each.differs]
     if not (arguments.check or arguments.diff):
-        _write(laid, screen)
+        _write(files, screen)
     if screen.as_json:
-        screen.json([{"policy": each.name, "differs": each.differs} for each in laid])
+        screen.json([{"policy": each.name, "differs": each.differs} for each in files])
     else:
         _show(differing, arguments, screen)
     if failed:
@@ -110,15 +110,15 @@ def _bytes(name: str) -> bytes:
         raise UsageError(f"{name}: {error.strerror}") from None
 
 
-def _laid(name: str) -> _Laid:
+def _formatted_file(name: str) -> _Formatted:
     data = _bytes(name)
     shown = "<stdin>" if name == STDIN else name
     after = formatted(data, shown)
-    return _Laid(name, data.decode("utf-8"), after)
+    return _Formatted(name, data.decode("utf-8"), after)
 
 
-def _write(laid: list[_Laid], screen: Screen) -> None:
-    for each in laid:
+def _write(files: list[_Formatted], screen: Screen) -> None:
+    for each in files:
         if each.name == STDIN:
             if not screen.as_json:
                 print(each.after, end="", file=screen.stdout)
@@ -126,7 +126,7 @@ def _write(laid: list[_Laid], screen: Screen) -> None:
             replace_text(Path(each.name), each.after)
 
 
-def _show(differing: list[_Laid], arguments: argparse.Namespace, screen: Screen) -> None:
+def _show(differing: list[_Formatted], arguments: argparse.Namespace, screen: Screen) -> None:
     for each in differing:
         if arguments.diff:
             screen.diff(each.diff())

@@ -31,7 +31,7 @@ def import_(arguments: argparse.Namespace, screen: Screen) -> int:
         imported = given.read(_text(arguments.file), _setting(arguments))
         text = policy_text(imported, f"Imported from {given.summary}, {Path(arguments.file).name}.")
     except FormatError as error:
-        raise UsageError(_said(arguments.file, error)) from None
+        raise UsageError(_message(arguments.file, error)) from None
     policy = Policy.loads(text, file=arguments.out or "the policy")
     notes = [*_notes(arguments), *imported.notes]
     return _finish(arguments, screen, text, imported.subjects, policy, Report("policy", imported.left, notes))
@@ -44,7 +44,7 @@ def export(arguments: argparse.Namespace, screen: Screen) -> int:
     try:
         found = outgoing(policy, FORMATS[arguments.format], arguments.agent, _setting(arguments))
     except FormatError as error:
-        raise UsageError(_said(arguments.policy_file, error)) from None
+        raise UsageError(_message(arguments.policy_file, error)) from None
     report = Report("settings", list(found.left), _notes(arguments))
     return _finish(arguments, screen, found.text, found.subjects, policy, report)
 
@@ -78,8 +78,8 @@ def _finish(  # noqa: PLR0913  what a result is finished with, one by one
 def _compared(
     arguments: argparse.Namespace, screen: Screen, subjects: Sequence[Subject], policy: Policy
 ) -> Comparison:
-    with screen.progress() as tell:
-        return compare(subjects, policy, expired=deadline(arguments.seconds), tell=tell)
+    with screen.progress() as report:
+        return compare(subjects, policy, expired=deadline(arguments.seconds), report=report)
 
 
 def _notes(arguments: argparse.Namespace) -> list[str]:
@@ -124,6 +124,6 @@ def put(name: str | None, text: str, screen: Screen) -> None:
         screen.note(f"wrote {name}")
 
 
-def _said(file: str, error: FormatError) -> str:
+def _message(file: str, error: FormatError) -> str:
     where = f"{file}: {error.where}: " if error.where else f"{file}: "
     return where + error.message + (f"\n  hint: {error.hint}" if error.hint else "")

@@ -236,9 +236,9 @@ def changes(arguments: argparse.Namespace, screen: Screen) -> int:
         ran = command_lookup.that_changed(session.state, chosen, arguments.by_agent) if chosen else []
         old = session.history.forgotten(chosen)
         if screen.as_json:
-            told = {"session": chosen, "pruned_until": None if old is None else rfc3339(old.until)}
+            fields = {"session": chosen, "pruned_until": None if old is None else rfc3339(old.until)}
             made = {"changes": [_change_json(c) for c in found], "commands": [_command_json(r) for r in ran]}
-            screen.json({**told, **_totals(found), **made})
+            screen.json({**fields, **_totals(found), **made})
         elif not found and not ran:
             screen.note(f"no changes{_since(old)}")
         else:

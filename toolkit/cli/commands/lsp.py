@@ -28,8 +28,8 @@ def lsp(arguments: argparse.Namespace, screen: Screen) -> int:
     if is_terminal(sys.stdin):
         screen.note("waiting for an editor on stdin; Ctrl-D ends it")
     screen.stdout.flush()
-    held = os.dup(1)
+    stdout = os.dup(1)
     os.dup2(2, 1)  # what anything else prints goes to stderr, and stdout is for the protocol alone
-    with os.fdopen(0, "rb", closefd=False) as source, os.fdopen(held, "wb") as sink:
+    with os.fdopen(0, "rb", closefd=False) as source, os.fdopen(stdout, "wb") as sink:
         serve(source, sink)
     return DONE

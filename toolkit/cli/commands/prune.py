@@ -22,8 +22,8 @@ def prune(arguments: argparse.Namespace, screen: Screen) -> int:
     asks = not arguments.yes and not arguments.dry_run
     if asks and (screen.as_json or not screen.is_terminal):
         raise UsageError("no terminal for the confirmation: use --dry-run to preview, then --yes")
-    said = (arguments.older_than, arguments.keep, arguments.max_bytes) != (None, None, None)
-    with (open_to_look if said else open_under_policy)(arguments) as session:
+    by_options = (arguments.older_than, arguments.keep, arguments.max_bytes) != (None, None, None)
+    with (open_to_look if by_options else open_under_policy)(arguments) as session:
         if asks or arguments.dry_run:
             seen = session.prune(age, arguments.keep, max_bytes=most, dry_run=True)
             if not seen.ok or arguments.dry_run:

@@ -33,15 +33,15 @@ def replay_(arguments: argparse.Namespace, screen: Screen) -> int:
         raise UsageError(f"--at {arguments.at}: neither a date nor an RFC 3339 time")
     out = Replayed()
 
-    def told(record: dict[str, Any], before: Effect, found: Decision) -> None:
+    def report(record: dict[str, Any], before: Effect, found: Decision) -> None:
         if screen.as_json:
             screen.json_line(_row(record, before, found))
         else:
-            said = f"{found.agent} {found.tool} {found.path}: {before} -> {found.effect}"
-            screen.line(f"{record.get('call')}  {said} ({found.reason})")
+            call = f"{found.agent} {found.tool} {found.path}: {before} -> {found.effect}"
+            screen.line(f"{record.get('call')}  {call} ({found.reason})")
 
     with _records(arguments) as records, screen.progress() as progress:
-        for out in replay(records, policy, told if arguments.list else None, at=at):
+        for out in replay(records, policy, report if arguments.list else None, at=at):
             if progress and out.records % 1000 == 0:
                 progress("judging again", out.records, None)
     if not arguments.list and screen.as_json:

@@ -34,8 +34,8 @@ def http(arguments: argparse.Namespace, screen: Screen) -> int:
     _check_installed()
     from ringfence.toolkit.http.app import calling
 
-    def routes(doors: SessionPool) -> tuple[list[Route], Callable[[], None]]:
-        return calling(doors), lambda: None
+    def routes(pool: SessionPool) -> tuple[list[Route], Callable[[], None]]:
+        return calling(pool), lambda: None
 
     return _serve(arguments, screen, routes, "")
 
@@ -47,8 +47,8 @@ def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
 
     ask = arguments.ask or "queue"
 
-    def routes(doors: SessionPool) -> tuple[list[Route], Callable[[], None]]:
-        endpoint = Endpoint(doors, ask, answers=arguments.answers, prefix=arguments.prefix)
+    def routes(pool: SessionPool) -> tuple[list[Route], Callable[[], None]]:
+        endpoint = Endpoint(pool, ask, answers=arguments.answers, prefix=arguments.prefix)
         return endpoint.routes(), endpoint.end
 
     return _serve(arguments, screen, routes, "/mcp")
@@ -77,18 +77,18 @@ def _serve(arguments: argparse.Namespace, screen: Screen, routes: Routes, path: 
         return open_session(arguments, screen)
 
     try:
-        doors = SessionPool(opened, Metrics())
+        pool = SessionPool(opened, Metrics())
     except BaseException:
         listening.close()
         raise
-    mention_unknown(doors.desk.policy, sorted({caller.name for caller in tokens.agents}), screen)
+    mention_unknown(pool..approver.policy, sorted({caller.name for caller in tokens.agents}), screen)
     if arguments.landlock:
         from ringfence.toolkit.cli.process_confinement import confine
 
-        confine(doors.desk, arguments, screen)
+        confine(pool..approver, arguments, screen)
     address = _address(listening)
-    made, ending = routes(doors)
-    app = build(doors, tokens, limits, made)
+    made, ending = routes(pool)
+    app = build(pool, tokens, limits, made)
 
     def ready() -> None:
         screen.note(f"serving on {address}{path}")
@@ -118,13 +118,13 @@ def review(arguments: argparse.Namespace, screen: Screen) -> int:
 
     try:
         source = source_of(arguments, root_of(arguments)[0])
-        desk = PageContext(act_as("default", None), act_as, mine, people, SignIns(), source)
+        context = PageContext(act_as("default", None), act_as, mine, people, SignIns(), source)
     except BaseException:
         listening.close()
         raise
     hosts = hosts_of(arguments.host, arguments.allow_host)
     origins = frozenset(arguments.allow_origin)
-    app = build(desk, Limits(hosts=hosts, origins=origins, seconds=arguments.read_timeout), proxy)
+    app = build(context, Limits(hosts=hosts, origins=origins, seconds=arguments.read_timeout), proxy)
     address = _address(listening)
 
     def ready() -> None:
@@ -133,7 +133,7 @@ def review(arguments: argparse.Namespace, screen: Screen) -> int:
             screen.note(f"sign in with the token {token}")
 
     def stopping() -> None:
-        desk.closing = True
+        context.closing = True
 
     serve(app, listening, ready, stopping, seconds=arguments.read_timeout)
     return DONE

@@ -66,11 +66,11 @@ def _instructions(session: Session) -> str:
 def _streams(screen: Screen) -> Iterator[tuple[BufferedReader, BinaryIO]]:
     """Stdin, and stdout for the protocol alone: what anything else prints goes to stderr meanwhile."""
     screen.stdout.flush()
-    held = os.dup(1)
+    stdout = os.dup(1)
     try:
         os.dup2(2, 1)
-        with os.fdopen(0, "rb", closefd=False) as source, os.fdopen(held, "wb", closefd=False) as sink:
+        with os.fdopen(0, "rb", closefd=False) as source, os.fdopen(stdout, "wb", closefd=False) as sink:
             yield source, sink
     finally:
-        os.dup2(held, 1)
-        os.close(held)
+        os.dup2(stdout, 1)
+        os.close(stdout)

@@ -69,12 +69,12 @@ def adopt(arguments: argparse.Namespace, screen: Screen) -> int:
     _check_asking(arguments, screen)
     root, _ = root_of(arguments)
     plan = plan_adoption(root, arguments.state, arguments.former, arguments.place)
-    told: dict[str, Any] = {"state": plan.folder, "former": plan.former, "aside": plan.aside}
-    if not _agreed(arguments, screen, f"Take over the state of {plan.former}, with {plan.changes}", told):
+    facts: dict[str, Any] = {"state": plan.folder, "former": plan.former, "aside": plan.aside}
+    if not _agreed(arguments, screen, f"Take over the state of {plan.former}, with {plan.changes}", facts):
         return DONE if arguments.dry_run else FELL_SHORT
     settled = adopt_state(plan, whoami(), audit_key(arguments))
     if screen.as_json:
-        screen.json({**told, "adopted": True, "settled": settled})
+        screen.json({**facts, "adopted": True, "settled": settled})
         return DONE
     screen.line(f"the state of {plan.former} now belongs to this workspace, with {plan.changes}", "green")
     if settled:
@@ -91,7 +91,7 @@ def salvage(arguments: argparse.Namespace, screen: Screen) -> int:
     _check_asking(arguments, screen)
     place = place_of(arguments)
     with salvage_state(place, audit.read_key(audit_key(arguments)), by=whoami()) as found:
-        told = found.to_json()
+        facts = found.to_json()
         if not screen.as_json:
             screen.table(
                 ("what", "recovered", "lost"),
@@ -99,11 +99,11 @@ def salvage(arguments: argparse.Namespace, screen: Screen) -> int:
             )
             for line in found.remarks:
                 screen.line(line, "yellow")
-        if not _agreed(arguments, screen, "Put what was recovered in the place of the damaged state", told):
+        if not _agreed(arguments, screen, "Put what was recovered in the place of the damaged state", facts):
             return DONE if arguments.dry_run else FELL_SHORT
         damaged = found.take_its_place()
     if screen.as_json:
-        screen.json({**told, "damaged": damaged})
+        screen.json({**facts, "damaged": damaged})
     else:
         screen.line(f"the damaged state is kept in {damaged}")
     return DONE if found.whole else FELL_SHORT
@@ -114,11 +114,11 @@ def _check_asking(arguments: argparse.Namespace, screen: Screen) -> None:
         raise UsageError("no terminal for the confirmation: use --dry-run to preview, then --yes")
 
 
-def _agreed(arguments: argparse.Namespace, screen: Screen, what: str, told: dict[str, Any]) -> bool:
+def _agreed(arguments: argparse.Namespace, screen: Screen, what: str, facts: dict[str, Any]) -> bool:
     """Whether it is to be done; with --dry-run it is only told."""
     if arguments.dry_run:
         if screen.as_json:
-            screen.json(told)
+            screen.json(facts)
         else:
             screen.line(f"would do: {what[0].lower()}{what[1:]}")
         return False

@@ -40,9 +40,9 @@ def suggest(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.json(_json(found))
         return DONE
     for call, why in found.left:
-        said = "approved" if call.granted else "refused"
+        answer = "approved" if call.granted else "refused"
         screen.note(
-            f"left out: {call.approval}: {call.tool} {', '.join(call.paths)} ({said}): {why}", "yellow"
+            f"left out: {call.approval}: {call.tool} {', '.join(call.paths)} ({answer}): {why}", "yellow"
         )
     screen.note(
         f"{plural(len(found.rules), 'rule')} for the verdict on {plural(len(found.given), 'call')}"

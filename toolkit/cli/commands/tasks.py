@@ -88,10 +88,10 @@ def purge(arguments: argparse.Namespace, screen: Screen) -> int:
         if not seen.ok or arguments.dry_run:
             return _purged(seen, screen)
         if not (seen.data["purged"] or seen.data["due"]):
-            _kept(seen, screen)
+            _report_kept(seen, screen)
             screen.note("nothing to purge")
             return DONE
-        if not _sure(arguments, screen, seen.content.partition(": ")[2]):
+        if not _confirm(arguments, screen, seen.content.partition(": ")[2]):
             return FELL_SHORT
         with screen.progress() as progress:
             return _purged(session.purge_tasks(seconds, by=whoami(), progress=progress), screen)
@@ -105,11 +105,11 @@ def _purged(result: Result, screen: Screen) -> int:
             screen.line(f"purge {name}")
         for name in result.data["due"]:
             screen.line(f"due   {name}")
-        _kept(result, screen)
+        _report_kept(result, screen)
     return _show(result, screen)
 
 
-def _kept(result: Result, screen: Screen) -> None:
+def _report_kept(result: Result, screen: Screen) -> None:
     for row in result.data["kept"]:
         screen.note(f"keep  {row['id']}: {row['why']}")
 
@@ -118,7 +118,7 @@ def _change(arguments: argparse.Namespace, screen: Screen, tool: str, given: dic
     def approve(request: Request) -> Answer:
         if not screen.as_json:
             screen.line(request.preview)
-        return Answer(_sure(arguments, screen, request.title), by=whoami())
+        return Answer(_confirm(arguments, screen, request.title), by=whoami())
 
     if not arguments.dry_run:
         _can_confirm(arguments, screen)
@@ -127,7 +127,7 @@ def _change(arguments: argparse.Namespace, screen: Screen, tool: str, given: dic
     return _show(result, screen)
 
 
-def _sure(arguments: argparse.Namespace, screen: Screen, question: str) -> bool:
+def _confirm(arguments: argparse.Namespace, screen: Screen, question: str) -> bool:
     _can_confirm(arguments, screen)
     return bool(arguments.yes) or confirm(question)
 
