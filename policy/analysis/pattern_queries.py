@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ringfence.policy.analysis import length_bounds as lengths
+from ringfence.policy.analysis import length_bounds
 from ringfence.policy.analysis.bit_nfa import BitNfa, Layout
 from ringfence.policy.analysis.bit_sets import mask, numbers
 from ringfence.policy.analysis.common_names import NO_NAMES, NameTexts
@@ -248,7 +248,9 @@ class PatternQueries:
             for other in groups[:at]:
                 self.budget.spend(len(group) * len(other))
                 found = (
-                    lengths.both(self._texts[a], self._texts[b], self.fold) for a in group for b in other
+                    length_bounds.both(self._texts[a], self._texts[b], self.fold)
+                    for a in group
+                    for b in other
                 )
                 least = max(least, min(_NEVER if each is None else each for each in found))
         return least

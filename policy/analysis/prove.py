@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ringfence.policy.analysis import command_queries
-from ringfence.policy.analysis import parent_directories as parents
+from ringfence.policy.analysis import command_queries, parent_directories
 from ringfence.policy.analysis.agent_kinds import agents
 from ringfence.policy.analysis.epochs import in_json, intervals, period_of
 from ringfence.policy.analysis.pattern_queries import Budget, Expired, Undecided, Witness
@@ -167,7 +166,7 @@ def _prove_plain(policies: list[Engine], statement: Invariant, budget: Budget, f
         return _prove_commands(policies, statement, wrong, budget)
     try:
         made = statement.action in MAKES_PARENTS and Effect.DENY in wrong
-        more = parents.patterns(statement.path) if made else ()
+        more = parent_directories.patterns(statement.path) if made else ()
         questions = VerdictQueries(policies, [statement.path, *more], budget, fold)
         region = questions.inside(statement.path)
         for where in _contexts(policies, statement, agents(policies, statement.agent, budget), fold):
@@ -210,7 +209,7 @@ def _for_parents(
     ask: VerdictQueries, statement: Invariant, wheres: list[QueryContext], best: Proof | None
 ) -> Proof | None:
     """Return a shorter path that breaks a statement by a denied parent directory, or the best so far."""
-    denied = parents.denied_parent(ask, wheres, statement.path)
+    denied = parent_directories.denied_parent(ask, wheres, statement.path)
     if denied is None or not _is_shorter(denied[0], best):
         return best
     path, directory = denied

@@ -14,7 +14,7 @@ from itertools import count
 from types import MappingProxyType
 from typing import Literal, Self
 
-from ringfence.policy.evaluation import limits as ceilings
+from ringfence.policy.evaluation import limits as limit_checks
 from ringfence.policy.evaluation import projection
 from ringfence.policy.evaluation.agent_patterns import applies, fits
 from ringfence.policy.evaluation.rule_table import Keys, Query, RuleTable, Verdict
@@ -86,7 +86,7 @@ class Engine:
         self._names = {name: parse_agent(name) for name in content.agents}
         self._machines: dict[Fold, Matcher] = {}
         self._queries: dict[tuple[str, str, str], Query] = {}
-        self._ceilings: dict[tuple[str, str], tuple[ceilings.Counted, ...]] = {}
+        self._limits: dict[tuple[str, str], tuple[limit_checks.Counted, ...]] = {}
         self._counting: dict[tuple[str, str], Counting] = {}
         self._numbers = count(1)
 
@@ -283,7 +283,7 @@ class Engine:
         """Return what has to be counted for the calls of an agent's tool."""
         found = self._counting.get((agent, tool))
         if found is None:
-            found = self._counting[agent, tool] = ceilings.counting(self.counted_limits(agent, tool))
+            found = self._counting[agent, tool] = limit_checks.counting(self.counted_limits(agent, tool))
         return found
 
     def tighten(
@@ -301,12 +301,12 @@ class Engine:
         """
         worst: LimitHit | None = None
         for name, limit, actions in self.counted_limits(agent, tool):
-            amount = ceilings.counted(actions, usage)
+            amount = limit_checks.counted(actions, usage)
             if not (amount.files or amount.bytes):
                 continue  # a call that changes nothing exceeds no limit, even one that was exceeded before
             if limit.per != "call":
                 amount += totals(name, limit.key, limit.per)
-            hit = ceilings.over(limit, amount)
+            hit = limit_checks.over(limit, amount)
             if hit and (worst is None or limit.over > worst.limit.over):
                 worst = hit
         if worst is None or decision.effect is Effect.DENY or worst.limit.over < decision.effect:
@@ -316,7 +316,7 @@ class Engine:
         return replace(
             decision,
             effect=worst.limit.over,
-            reason=f"over the limit: {ceilings.describe(worst)}",
+            reason=f"over the limit: {limit_checks.describe(worst)}",
             hint=_LIMIT_HINTS[worst.limit.over],
             limit=worst,
         )
@@ -362,15 +362,15 @@ class Engine:
                 return self.content.agents[key]
         return None
 
-    def counted_limits(self, agent: str, tool: str) -> tuple[ceilings.Counted, ...]:
+    def counted_limits(self, agent: str, tool: str) -> tuple[limit_checks.Counted, ...]:
         """Return every limit that applies to a call, with whose total and which actions it counts."""
-        found = self._ceilings.get((agent, tool))
+        found = self._limits.get((agent, tool))
         if found is None:
-            keys = ceilings.keys_of(tool, self.tools)
-            found = self._ceilings[agent, tool] = tuple(
-                ceilings.Counted(name, limit, counted_actions(limit.key, self.tools))
+            keys = limit_checks.keys_of(tool, self.tools)
+            found = self._limits[agent, tool] = tuple(
+                limit_checks.Counted(name, limit, counted_actions(limit.key, self.tools))
                 for name, entry in self.chain(agent)
-                for limit in ceilings.in_force(entry.limits if entry else {}, self.content.limits, keys)
+                for limit in limit_checks.in_force(entry.limits if entry else {}, self.content.limits, keys)
             )
         return found
 

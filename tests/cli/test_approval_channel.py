@@ -295,7 +295,7 @@ def test_who_stops_to_write_still_hears_the_end(opened: Any) -> None:
 
 def test_nobody_there_from_the_beginning(opened: Any) -> None:
     told: list[str] = []
-    session, person = opened(grants, tell=told.append)
+    session, person = opened(grants, warn=told.append)
     person.hang_up()
     assert delete(session).status == "approval_required"
     assert delete(session).status == "approval_required"

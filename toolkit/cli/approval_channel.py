@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.approvals.requests import PENDING, Request
 from ringfence.toolkit.call import call_id_of
-from ringfence.toolkit.cli import approval_messages as messages
+from ringfence.toolkit.cli import approval_messages
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.granting.scopes import Scope, scopes
 from ringfence.toolkit.line_reader import Lines
@@ -60,7 +60,7 @@ class ApprovalChannel:
         self.answering: bytes | None = None
         self._source, self._sink = source, sink
         self._timeout, self._poll_every, self._clock = timeout, poll_every, clock
-        self._lines = Lines(messages.MAX_ANSWER)
+        self._lines = Lines(approval_messages.MAX_ANSWER)
         self._waiting: deque[bytes] = deque()
         self._shown: deque[str] = deque(maxlen=_REMEMBERED)
         self._lock = threading.Lock()
@@ -102,7 +102,7 @@ class ApprovalChannel:
         if request.id not in self._shown:
             self._shown.append(request.id)
         opens = [(scope, self.reach(request, scope)) for scope in scopes(request)]
-        self._send(messages.asked(request, call, opens))
+        self._send(approval_messages.asked(request, call, opens))
         try:
             reason = self._wait(request.id, called_off)
         except BaseException as error:
@@ -132,7 +132,7 @@ class ApprovalChannel:
 
     def _take(self, line: bytes, asked: str) -> bool:
         """Record the answer; whether it was the one that is waited for. Raises CallError for no answer."""
-        name, answer = messages.read_answer(line, time.time())
+        name, answer = approval_messages.read_answer(line, time.time())
         if name not in self._shown:
             raise CallError("not_found", "The answer is to a request that was not put here", where="id")
         if name == asked:
@@ -171,10 +171,10 @@ class ApprovalChannel:
         return self._waiting.popleft() if self._waiting else None
 
     def _report_closed(self, name: str, reason: str) -> None:
-        self._send(messages.closed(self.approvals.get(name), reason))
+        self._send(approval_messages.closed(self.approvals.get(name), reason))
 
     def _send(self, message: dict[str, Any]) -> None:
-        left = memoryview(messages.line(message))
+        left = memoryview(approval_messages.line(message))
         if self._cut:
             raise _Over
         gives_up = self._clock() + STALLED

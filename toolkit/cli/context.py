@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ringfence.policy import READY_MADE, Policy, ready_made
-from ringfence.toolkit import program_files
-from ringfence.toolkit import project_root as finding
+from ringfence.toolkit import program_files, project_root
 from ringfence.toolkit.cli.output import Screen, is_terminal
 from ringfence.toolkit.cli.runner import UsageError
 from ringfence.toolkit.errors import CODES, CallError
@@ -33,7 +32,7 @@ def root_of(arguments: argparse.Namespace) -> tuple[str, str]:
     Nothing is imported from the root after this call. Raises UsageError for a directory that does not exist.
     """
     if arguments.root is None:
-        path, found_by = finding.find_root(str(Path.cwd()))
+        path, found_by = project_root.find_root(str(Path.cwd()))
     else:
         with _known_store(arguments.root):
             local = local_path(arguments.root)
@@ -93,7 +92,7 @@ def policy_in(arguments: argparse.Namespace, root: str) -> Path | None:
     """The policy file of a root on this machine, or None. A root given with `--root` is trusted."""
     if "://" in root:
         return None
-    place = finding.policy_in(root, found=arguments.root is None)
+    place = project_root.policy_in(root, found=arguments.root is None)
     return None if place is None else Path(place)
 
 

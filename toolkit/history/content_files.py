@@ -16,7 +16,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.content import StreamedContent, checked
 from ringfence.toolkit.plan.metadata import Metadata
 from ringfence.toolkit.protected_paths import OWN_DIRECTORY
-from ringfence.toolkit.storage import sparse_files as holes
+from ringfence.toolkit.storage import sparse_files
 from ringfence.toolkit.storage.backend import Tree, at
 
 FILED = 2  # the value of `packed` for content in a file of its own; 1: compressed, 0: as it is
@@ -49,7 +49,7 @@ class ContentFiles:
         try:
             fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
-                holes.write_all(fd, counted(content))
+                sparse_files.write_all(fd, counted(content))
                 self._sync(fd)
             finally:
                 os.close(fd)
@@ -110,7 +110,7 @@ class ContentFiles:
         try:
             fd = os.open(self.folder / digest, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                yield from holes.pieces_of(fd, os.fstat(fd))
+                yield from sparse_files.pieces_of(fd, os.fstat(fd))
             finally:
                 os.close(fd)
         except OSError:

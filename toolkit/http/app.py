@@ -12,8 +12,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.http import approval_routes as approvals
-from ringfence.toolkit.http import call_routes as calls
+from ringfence.toolkit.http import approval_routes, call_routes
 from ringfence.toolkit.http.metrics import TEXT
 from ringfence.toolkit.http.middleware import Limits, Protect
 from ringfence.toolkit.http.openapi import description
@@ -57,7 +56,11 @@ def calling(pool: SessionPool) -> list[Route]:
         """Return the OpenAPI description as JSON."""
         return as_json(description())
 
-    return [*calls.routes(pool), *approvals.routes(pool), Route("/openapi.json", openapi, methods=["GET"])]
+    return [
+        *call_routes.routes(pool),
+        *approval_routes.routes(pool),
+        Route("/openapi.json", openapi, methods=["GET"]),
+    ]
 
 
 def _always(pool: SessionPool) -> list[Route]:

@@ -15,8 +15,7 @@ from ringfence.toolkit.call import ToolCall
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import Plan
 from ringfence.toolkit.progress import Progress
-from ringfence.toolkit.session import pipeline
-from ringfence.toolkit.session import responses as answers
+from ringfence.toolkit.session import pipeline, responses
 from ringfence.toolkit.session.attempt import Attempt
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def amended(session: Session, approval: str, arguments: dict[str, Any]) -> Reque
     except _Planned as planned:
         return planned.request
     except CallError as error:
-        raise answers.redacted(attempt, error) from None
+        raise responses.redacted(attempt, error) from None
     finally:
         attempt.release()
         scratch, attempt.scratch = attempt.scratch, None

@@ -20,7 +20,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import FILE, Change, Move, Plan, Stat, Write
 from ringfence.toolkit.plan.content import StreamedContent, length, whole
 from ringfence.toolkit.plan.impact import touched
-from ringfence.toolkit.session import responses as answers
+from ringfence.toolkit.session import responses
 from ringfence.toolkit.session.attempt import Attempt
 from ringfence.toolkit.session.content_finds import ContentFind, ContentFinds
 from ringfence.toolkit.session.secret_marks import MarkedPlace, SecretMarks
@@ -95,7 +95,7 @@ def judge(attempt: Attempt, plan: Plan) -> Plan:
             _refuse_marks(attempt, marks, written)
     attempt.decision = finds.tightened(attempt.decided)
     if attempt.decided.effect is Effect.DENY and attempt.enforcing:
-        raise answers.denied(attempt)
+        raise responses.denied(attempt)
     if attempt.decided.effect is Effect.ASK:
         finds.hidden = finds.hidden or _replaces_hidden(attempt, plan)
     if finds.hidden and isinstance(plan.data.get("digest"), str):
@@ -176,7 +176,7 @@ def _refused(attempt: Attempt, noted: Iterable[ContentFind], path: str) -> CallE
     if attempt.content is not None:
         attempt.decision = attempt.content.tightened(attempt.decided)
     if attempt.decided.effect is Effect.DENY:
-        return answers.denied(attempt)
+        return responses.denied(attempt)
     names = ", ".join(dict.fromkeys(one.detector.name for one in noted))
     return CallError("denied_by_policy", f"'{escape(path)}' contains {names}", where=path)
 

@@ -23,9 +23,7 @@ from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Change, MakeDirector
 from ringfence.toolkit.plan.command_run import CommandRun
 from ringfence.toolkit.plan.impact import losses, new_paths, steps, touched, usage
 from ringfence.toolkit.progress import Progress
-from ringfence.toolkit.session import agent_view, reading
-from ringfence.toolkit.session import resolve as resolving
-from ringfence.toolkit.session import responses as answers
+from ringfence.toolkit.session import agent_view, reading, resolve, responses
 from ringfence.toolkit.session.attempt import Attempt, stricter
 from ringfence.toolkit.session.validation import arguments
 from ringfence.toolkit.storage.backend import read_only_store, traits_at
@@ -47,14 +45,14 @@ def run(
     attempt.arguments = _arguments(attempt.tool, attempt.call.arguments)
     if attempt.tool.safety != "safe":
         attempt.planned = attempt.context.history.position()
-    resolving.resolve(attempt)
-    _decide(attempt, _first_needs(attempt, resolving.needs(attempt), progress))
+    resolve.resolve(attempt)
+    _decide(attempt, _first_needs(attempt, resolve.needs(attempt), progress))
     _check_writable(attempt)
-    resolving.check_slashes(attempt)
+    resolve.check_slashes(attempt)
     view = _view(attempt, progress, approve or _approve)
     progress.check()
     if _asks_before_running(attempt) and attempt.context.dry_run:
-        return answers.dry(attempt, Plan(), asks=True)
+        return responses.dry(attempt, Plan(), asks=True)
     attempt.plan = plan = reading.counted(attempt, attempt.tool.plan(attempt.arguments, view))
     attempt.left_out = len(view.left_out)
     progress.check()
@@ -80,8 +78,8 @@ def run(
         _apply(attempt, plan, progress)
     reading.reserve(attempt, partial(_reserve, attempt))
     if plan.tell is not None:
-        return answers.partial_answer(attempt, plan, plan.tell)
-    return answers.success(attempt, plan, {})
+        return responses.partial_answer(attempt, plan, plan.tell)
+    return responses.success(attempt, plan, {})
 
 
 def _view(attempt: Attempt, progress: Progress, approve: Callable[[Attempt, Plan], None]) -> View:
@@ -158,12 +156,12 @@ def _first_needs(attempt: Attempt, needs: list[Need], progress: Progress) -> lis
     if found is not None:
         return [found]
     named = attempt.named[0]
-    return resolving.by_name("read", named) if resolving.is_denied(attempt, "read", named) else needs
+    return resolve.by_name("read", named) if resolve.is_denied(attempt, "read", named) else needs
 
 
 def _stop_if_denied(attempt: Attempt) -> None:
     if attempt.decided.effect == Effect.DENY and attempt.enforcing:
-        raise answers.denied(attempt)
+        raise responses.denied(attempt)
 
 
 def _check_writable(attempt: Attempt) -> None:
@@ -178,7 +176,7 @@ def _check(attempt: Attempt, plan: Plan) -> None:
     for change in plan.changes:
         plan_checks.check(change)
         for path, *_ in touched(change):
-            resolving.guard(attempt.context.workspace, path, "write", tasks=attempt.known_tool.tasks)
+            resolve.guard(attempt.context.workspace, path, "write", tasks=attempt.known_tool.tasks)
         if not attempt.known_tool.tasks:
             for path in new_paths(change):
                 attempt.context.workspace.guard_new(path)
@@ -303,7 +301,7 @@ def _approve(attempt: Attempt, plan: Plan) -> None:
         from ringfence.toolkit.session import commands
 
         commands.keep(attempt, request.id)
-    raise answers.approval_needed(attempt, request, stale)
+    raise responses.approval_needed(attempt, request, stale)
 
 
 def request_of(attempt: Attempt, plan: Plan) -> Request:
@@ -384,7 +382,7 @@ def _dry(attempt: Attempt, plan: Plan, *, asks: bool) -> Result:
     """Return the answer of a dry run; the content that it gives is counted."""
     if attempt.decided.effect is not Effect.ASK or not attempt.enforcing:
         reading.reserve(attempt, partial(_reserve, attempt))
-    return answers.dry(attempt, plan, asks=asks)
+    return responses.dry(attempt, plan, asks=asks)
 
 
 def _apply(attempt: Attempt, plan: Plan, progress: Progress) -> None:
@@ -415,7 +413,7 @@ def _apply(attempt: Attempt, plan: Plan, progress: Progress) -> None:
 
             roll_back(attempt, plan, attempt.outcome)
         return
-    answers.raise_failure(attempt.outcome, lambda path: agent_view.path_of(attempt, path) == path)
+    responses.raise_failure(attempt.outcome, lambda path: agent_view.path_of(attempt, path) == path)
 
 
 def _reserve(attempt: Attempt) -> None:

@@ -12,7 +12,7 @@ from ringfence.policy.model import kind_at
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Place
-from ringfence.toolkit.session import responses as answers
+from ringfence.toolkit.session import responses
 from ringfence.toolkit.text import escape
 from ringfence.toolkit.tools.preconditions import shown
 
@@ -207,7 +207,7 @@ def _denied(attempt: Attempt, action: str, path: str) -> CallError:
     needs = by_name(action, path)
     attempt.decision = attempt.judge(needs)
     attempt.try_out(needs, attempt.decision)
-    return answers.denied(attempt)
+    return responses.denied(attempt)
 
 
 def _place(attempt: Attempt, text: str, names: tuple[str, ...], named: str) -> tuple[Place, Any]:

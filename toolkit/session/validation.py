@@ -9,7 +9,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.session import fast_validation as plainly
+from ringfence.toolkit.session import fast_validation
 from ringfence.toolkit.text import escape
 
 if TYPE_CHECKING:
@@ -67,13 +67,13 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
 
 @functools.cache
-def _quick(tool: str) -> tuple[plainly.Fits, dict[str, Any]]:
+def _quick(tool: str) -> tuple[fast_validation.Fits, dict[str, Any]]:
     """Return the fast check of a tool's arguments, and their defaults."""
     from ringfence.toolkit.tools import TOOLS
 
     schema = TOOLS[tool].parameters
     parts = schema["properties"].items()
-    return plainly.fits(schema), {name: part["default"] for name, part in parts if "default" in part}
+    return fast_validation.fits(schema), {name: part["default"] for name, part in parts if "default" in part}
 
 
 @functools.cache

@@ -22,7 +22,7 @@ from ringfence.toolkit.plan.changes import (
 from ringfence.toolkit.plan.command_run import effects_in_words
 from ringfence.toolkit.plan.content import length, whole
 from ringfence.toolkit.text import MAX_DIFF, decode, diff, escape, plural, size
-from ringfence.toolkit.tools import _messages as answers
+from ringfence.toolkit.tools import _messages
 
 if TYPE_CHECKING:
     from ringfence.toolkit.plan.command_run import CommandRun
@@ -90,7 +90,7 @@ def _drawn(change: Change, view: View) -> Iterator[str]:
                     yield f"delete directory {escape(entry.path)}/\n"
                 else:
                     yield (
-                        answers.removed(entry.path, entry, entry.stat, view).diff
+                        _messages.removed(entry.path, entry, entry.stat, view).diff
                         or f"delete {escape(entry.path)}\n"
                     )
         case Move():

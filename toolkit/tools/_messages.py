@@ -24,7 +24,7 @@ def message(*blocks: str | None) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def said(label: str, arguments: dict[str, Any]) -> str | None:
+def labelled(label: str, arguments: dict[str, Any]) -> str | None:
     """Return the agent's reason as a block of its own, with a label."""
     description = arguments.get("description")
     return f"{label}: {escape(description, newlines=True)}" if description else None
@@ -73,11 +73,11 @@ def not_entered(view: View) -> list[str]:
     name.
     """
     found = []
-    for why, said_of in _NOT_ENTERED.items():
+    for why, phrase in _NOT_ENTERED.items():
         named = [path for path, because in view.not_entered if because == why]
         if named:
             count = plural(len(named), "directory", "directories")
-            found.append(f"{count} {said_of}, {'first ' if named[1:] else ''}'{_short(named[0])}'")
+            found.append(f"{count} {phrase}, {'first ' if named[1:] else ''}'{_short(named[0])}'")
     return found
 
 

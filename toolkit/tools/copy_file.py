@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, SET_ID, Plan, Write
 from ringfence.toolkit.text import escape, size
-from ringfence.toolkit.tools import _messages as answers
-from ringfence.toolkit.tools import preconditions as targets
+from ringfence.toolkit.tools import _messages, preconditions
 
 if TYPE_CHECKING:
     from ringfence.toolkit.workspace.view import View
@@ -17,14 +16,14 @@ if TYPE_CHECKING:
 def plan(arguments: dict[str, Any], view: View) -> Plan:
     """Plan a copy of one file. Raises CallError `is_directory`, `invalid_move` or `already_exists`."""
     source, destination = view.place("source"), view.place("destination")
-    stat = targets.present(source, parameter="source")
+    stat = preconditions.present(source, parameter="source")
     if stat.kind == DIRECTORY:
-        message = f"'{targets.shown(source)}' is a directory"
+        message = f"'{preconditions.shown(source)}' is a directory"
         hint = "copy its files one by one, or use move_file to rename it"
         raise CallError("is_directory", message, where="source", hint=hint)
     if source.real == destination.real:
         raise CallError("invalid_move", "Source and destination are the same", where="destination")
-    parents = targets.landing(
+    parents = preconditions.landing(
         destination,
         view,
         overwrite=arguments["allow_overwrite"],
@@ -36,12 +35,12 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     mode = None if stat.mode is None else stat.mode & ~SET_ID
     before = view.replaced(destination)
     change = Write(destination.real, data, before, destination.stat, mode, view.copied(source))
-    ends = f"{targets.led_to(source)} to {targets.led_to(destination)}"
+    ends = f"{preconditions.led_to(source)} to {preconditions.led_to(destination)}"
     over = " over the file that is there" if destination.stat else ""
     return Plan(
-        content=answers.message(
+        content=_messages.message(
             f"✓ Copied: {escape(source.named)} → {escape(destination.named)}",
-            answers.said("Reason", arguments),
+            _messages.labelled("Reason", arguments),
             f"Content size: {size(len(data))}",
         ),
         data={
@@ -49,9 +48,9 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
             "destination": destination.named,
             "path": destination.named,
             "replaced": destination.stat is not None,
-            **answers.written(change, data),
+            **_messages.written(change, data),
         },
         changes=(*parents, change),
         title=f"Copy file {ends}{over} ({size(len(data))})",
-        draw=lambda: answers.preview(destination.real, destination.stat, before, data),
+        draw=lambda: _messages.preview(destination.real, destination.stat, before, data),
     )

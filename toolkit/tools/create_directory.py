@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, MakeDirectory, Plan
 from ringfence.toolkit.text import escape
-from ringfence.toolkit.tools import _messages as answers
-from ringfence.toolkit.tools import preconditions as targets
+from ringfence.toolkit.tools import _messages, preconditions
 
 if TYPE_CHECKING:
     from ringfence.toolkit.workspace.view import View
@@ -22,11 +21,11 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         return Plan(content=f"Directory already exists: {path}", data={"path": place.named, "created": False})
     if place.stat is not None or place.link:
         hint = "choose a different path; get_file_info tells what is there"
-        message = f"'{targets.shown(place)}' already exists and is not a directory"
+        message = f"'{preconditions.shown(place)}' already exists and is not a directory"
         raise CallError("already_exists", message, where="path", hint=hint)
     return Plan(
-        content=answers.message(f"✓ Created directory: {path}", answers.said("Reason", arguments)),
+        content=_messages.message(f"✓ Created directory: {path}", _messages.labelled("Reason", arguments)),
         data={"path": place.named, "created": True},
         changes=(*view.parents(place), MakeDirectory(place.real)),
-        title=f"Create directory {targets.led_to(place)}",
+        title=f"Create directory {preconditions.led_to(place)}",
     )

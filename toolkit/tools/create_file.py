@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.plan.changes import Plan, Write
 from ringfence.toolkit.text import escape, plural, size
-from ringfence.toolkit.tools import _messages as answers
-from ringfence.toolkit.tools import preconditions as targets
+from ringfence.toolkit.tools import _messages, preconditions
 
 if TYPE_CHECKING:
     from ringfence.toolkit.workspace.view import View
@@ -17,15 +16,15 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     """Plan a new or replaced file with UTF-8 content. Raises CallError `already_exists` or `not_found`."""
     place = view.place("path")
     data = arguments["content"].encode("utf-8")
-    parents = targets.landing(
+    parents = preconditions.landing(
         place, view, overwrite=arguments["allow_overwrite"], create_parents=arguments["create_parents"]
     )
     change = Write(place.real, data, view.replaced(place), place.stat)
-    written = answers.written(change, data)
+    written = _messages.written(change, data)
     lines = written["lines"]
-    content = answers.message(
+    content = _messages.message(
         f"✓ Created file: {escape(place.named)}",
-        answers.said("Purpose", arguments),
+        _messages.labelled("Purpose", arguments),
         f"Content size: {size(len(data))}\nLines: {lines}",
     )
     verb = "Create" if place.stat is None else "Overwrite"
@@ -33,6 +32,6 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         content=content,
         data={"path": place.named, "created": place.stat is None, **written},
         changes=(*parents, change),
-        title=f"{verb} file {targets.led_to(place)} ({size(len(data))}, {plural(lines, 'line')})",
-        draw=lambda: answers.preview(place.real, place.stat, change.before, data),
+        title=f"{verb} file {preconditions.led_to(place)} ({size(len(data))}, {plural(lines, 'line')})",
+        draw=lambda: _messages.preview(place.real, place.stat, change.before, data),
     )

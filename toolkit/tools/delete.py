@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.plan.changes import DIRECTORY, Delete, Entry, Place, Plan, Stat
 from ringfence.toolkit.text import MAX_DIFF, escape, plural, size
-from ringfence.toolkit.tools import _messages as answers
-from ringfence.toolkit.tools import preconditions as targets
+from ringfence.toolkit.tools import _messages, preconditions
 from ringfence.toolkit.tools._messages import Removed
 from ringfence.toolkit.tools.delete_file import one_file
 
@@ -20,7 +19,7 @@ MAX_FILES = 1_000
 def plan(arguments: dict[str, Any], view: View) -> Plan:
     """Plan the deletion of a file, a link or a whole tree. Raises CallError `not_found`."""
     place = view.place("path")
-    stat = targets.present(place, f"File or directory does not exist: {targets.shown(place)}")
+    stat = preconditions.present(place, f"File or directory does not exist: {preconditions.shown(place)}")
     if stat.kind != DIRECTORY:
         return one_file(arguments, view, place, stat)
     return _tree(arguments, view, place, stat)
@@ -28,7 +27,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
 
 def _tree(arguments: dict[str, Any], view: View, place: Place, stat: Stat) -> Plan:
     entries = view.tree(place)
-    targets.all_regular(entries, view)
+    preconditions.all_regular(entries, view)
     every = [entry for entry in entries if entry.stat.kind != DIRECTORY]
     gone = _removed(every, view)
     # The person sees all of them, the agent those that it may read.
@@ -49,8 +48,8 @@ def _tree(arguments: dict[str, Any], view: View, place: Place, stat: Stat) -> Pl
     return Plan(
         content=_content(arguments, place, data),
         data=data,
-        changes=(Delete(place.real, stat, entries, answers.digests(gone)),),
-        title=f"Delete directory {targets.led_to(place)} ({_count(len(gone), _lines(gone))})",
+        changes=(Delete(place.real, stat, entries, _messages.digests(gone)),),
+        title=f"Delete directory {preconditions.led_to(place)} ({_count(len(gone), _lines(gone))})",
         draw=lambda: _list(entries, gone),
     )
 
@@ -61,19 +60,19 @@ def _removed(every: list[Entry], view: View) -> list[Removed]:
     room = MAX_DIFF
     for entry in every:
         drawn = room > 0 and view.may_read(entry.path)
-        gone.append(answers.removed(entry.path, entry, entry.stat, view, drawn=drawn))
+        gone.append(_messages.removed(entry.path, entry, entry.stat, view, drawn=drawn))
         room -= len(gone[-1].diff or "")
     return gone
 
 
 def _content(arguments: dict[str, Any], place: Place, data: dict[str, Any]) -> str:
-    path, reason = escape(place.named), answers.said("Reason", arguments)
+    path, reason = escape(place.named), _messages.labelled("Reason", arguments)
     if not data["files_deleted"]:
-        return answers.message(f"Deleted empty directory: {path}", reason)
+        return _messages.message(f"Deleted empty directory: {path}", reason)
     count = _count(data["files_deleted"], data["lines"])
     unknown = data["files_deleted"] - len(data["files"]) - data["files_left_out"]
     rest = f", and {plural(unknown, 'file')} that you may not read" if unknown else ""
-    return answers.message(
+    return _messages.message(
         f"✓ Deleted directory: {path} ({count})", reason, f"Size freed: {size(data['size'])}{rest}"
     )
 

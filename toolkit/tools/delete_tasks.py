@@ -18,16 +18,15 @@ if TYPE_CHECKING:
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
     """Plan the deletion of tasks: to the trash, for good, or scheduled; with `atomic` all or none."""
-    from ringfence.toolkit.tasks import messages
-    from ringfence.toolkit.tasks import store_reader as look
+    from ringfence.toolkit.tasks import messages, store_reader
     from ringfence.toolkit.tasks.batch_plan import LOCKED, answer
 
-    look.store(view)
+    store_reader.store(view)
     ids, again = view.task_ids
     permanent, due = arguments["permanent"], _due(arguments)
     chosen: list[tuple[Task, Entry, tuple[Entry, ...]]] = []
     left: list[Item] = []
-    known = look.by_id(view)
+    known = store_reader.by_id(view)
     for task in ids:
         found = _found(view, task, known.get(task, ()))
         if isinstance(found, tuple):
@@ -86,21 +85,20 @@ def _note(due: str | None) -> str:
 
 def _found(view: View, task: str, named: tuple[Entry, ...]) -> tuple[Task, Entry, tuple[Entry, ...]] | Item:
     """Return the task with its folder and all entries, or the reason why it is not deleted."""
-    from ringfence.toolkit.tasks import messages
-    from ringfence.toolkit.tasks import store_reader as look
+    from ringfence.toolkit.tasks import messages, store_reader
 
     if task == view.workspace.own_task:
         return messages.Item(task, code="protected_path", why="This is the agent's own running task")
     if not named:
         return messages.Item(task, code="not_found", why="Task not found - its directory does not exist")
     if len(named) > 1:
-        return messages.Item(task, code="not_unique", why=look.TWINS)
+        return messages.Item(task, code="not_unique", why=store_reader.TWINS)
     (entry,) = named
     if entry.stat.kind != DIRECTORY:
         what = "a link, which is not followed" if entry.stat.kind == LINK else "not a directory"
         return messages.Item(task, code="not_a_directory", why=f"The task's entry is {what}")
     try:
-        known, entries = look.task(view, entry)
+        known, entries = store_reader.task(view, entry)
         return known, entry, entries
     except CallError as error:
         return messages.Item(task, code=error.code, why=error.message)
@@ -110,7 +108,7 @@ def _changes(
     view: View, chosen: list[tuple[Task, Entry, tuple[Entry, ...]]], permanent: bool, due: str | None
 ) -> list[tuple[str, Change]]:
     from ringfence.toolkit.task_ids import IN_TRASH
-    from ringfence.toolkit.tasks import store_reader as look
+    from ringfence.toolkit.tasks import store_reader
 
     if permanent and not due:
         return [(task.id, Delete(entry.path, entry.stat, entries)) for task, entry, entries in chosen]
@@ -122,7 +120,7 @@ def _changes(
             *changes,
             *((task.id, _note_of(view, task, e, below, permanent, due)) for task, e, below in chosen),
         ]
-    latest = look.latest(view)
+    latest = store_reader.latest(view)
     for task, entry, entries in chosen:
         number = latest[task.id].number + 1 if task.id in latest else 1
         name = entry.name if number == 1 else f"{entry.name}.{number}"

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ringfence.toolkit.paths import ROOT, parent
 from ringfence.toolkit.plan.changes import DIRECTORY, Entry, Plan
 from ringfence.toolkit.text import escape, plural
-from ringfence.toolkit.tools import _messages as answers
-from ringfence.toolkit.tools import preconditions as targets
+from ringfence.toolkit.tools import _messages, preconditions
 from ringfence.toolkit.tools._entry_filter import excluding
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ MAX_SHOWN = 1000
 def plan(arguments: dict[str, Any], view: View) -> Plan:
     """Plan no change; answer with a tree of the names that the agent may know, as text."""
     place = view.place("path")
-    targets.directory(place)
+    preconditions.directory(place)
     walked = excluding(view.walk(place), place.real, arguments["exclude_patterns"])
     entries = list(islice(walked, MAX_SHOWN + 1))
     truncated = len(entries) > MAX_SHOWN
@@ -30,7 +29,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     directories = sum(entry.stat.kind == DIRECTORY for entry in entries)
     total = f"{plural(directories, 'directory', 'directories')}, {plural(len(entries) - directories, 'file')}"
     if view.not_entered:
-        total += f" (not entered: {', '.join(answers.not_entered(view))})"
+        total += f" (not entered: {', '.join(_messages.not_entered(view))})"
     head = escape(place.named) + ("" if place.named == ROOT else "/")
     note = (
         f"[Only the first {MAX_SHOWN:,} names are shown; name a directory further down]"
@@ -38,14 +37,14 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         else None
     )
     return Plan(
-        content=answers.message("\n".join([head, *_drawn(place.real, entries, view)]), note, total),
+        content=_messages.message("\n".join([head, *_drawn(place.real, entries, view)]), note, total),
         data={
             "path": place.named,
             "entries": [{"path": entry.path, "type": entry.stat.kind} for entry in entries],
             "directories": directories,
             "files": len(entries) - directories,
             "truncated": truncated,
-            **answers.not_entered_fields(view),
+            **_messages.not_entered_fields(view),
         },
     )
 
@@ -70,5 +69,5 @@ def _with_last(entries: list[Entry]) -> list[tuple[Entry, bool]]:
 def _label(entry: Entry, view: View) -> str:
     if entry.stat.kind == DIRECTORY:
         return escape(entry.name) + "/"
-    target = answers.link_target(entry, view)
+    target = _messages.link_target(entry, view)
     return escape(entry.name) + (f" -> {target}" if target else "")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import Place, Plan, Write
 from ringfence.toolkit.text import count_lines, diff, escape, plural
-from ringfence.toolkit.tools import _messages as answers
-from ringfence.toolkit.tools import preconditions as targets
+from ringfence.toolkit.tools import _messages, preconditions
 from ringfence.toolkit.tools._byte_edits import CRLF, check_encoding, newline, with_newline
 from ringfence.toolkit.tools._nearest_text import nearest
 
@@ -51,7 +50,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     """
     edits = _edits(arguments)
     place = view.place("path")
-    before = targets.editable(place, view)
+    before = preconditions.editable(place, view)
     seen = view.excerpt(place, before)
     every = arguments["replace_all"]
     matches = sorted(
@@ -60,22 +59,22 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     )
     _check_apart(matches, before)
     for match in matches:
-        check_encoding(before, match.start, match.old + match.new, targets.shown(place))
+        check_encoding(before, match.start, match.old + match.new, preconditions.shown(place))
     after = _replaced(before, matches)
     lines = [before.count(b"\n", 0, match.start) + 1 for match in matches]
-    content = answers.message(
+    content = _messages.message(
         f"✓ Edited file: {escape(place.named)}",
-        answers.said("Reason", arguments),
+        _messages.labelled("Reason", arguments),
         _summary(matches, lines),
     )
     change = Write(place.real, after, before, place.stat)
-    shown = answers.shown_diff(place, before, after, view)
+    shown = _messages.shown_diff(place, before, after, view)
     more = {} if len(matches) == 1 else {"replacements": len(matches)}
     return Plan(
         content=content,
-        data={"path": place.named, "line": lines[0], **more, **answers.written(change, after), "diff": shown},
+        data={"path": place.named, "line": lines[0], **more, **_messages.written(change, after), "diff": shown},
         changes=(change,),
-        title=f"Edit file {targets.led_to(place)} {_at_lines(lines)}",
+        title=f"Edit file {preconditions.led_to(place)} {_at_lines(lines)}",
         draw=lambda: diff(place.named, before, after),
     )
 
@@ -121,7 +120,7 @@ def _matches(  # noqa: PLR0913  one edit and where it is looked for
         other = f"{edit.at}new_str"
         raise CallError("invalid_arguments", f"{where} and {other} are the same", where=other)
     if start < 0:
-        message = f"String not found in '{targets.shown(place)}'"
+        message = f"String not found in '{preconditions.shown(place)}'"
         hint = "read the file and copy the text exactly, with its spaces and line ends"
         if near := nearest(data, old, place, view):
             hint = f"{near}; {hint}"
@@ -130,7 +129,7 @@ def _matches(  # noqa: PLR0913  one edit and where it is looked for
         return [_Match(start, old, new, where) for start in _apart(data, old, start, hidden)]
     count = _occurrences(data, old, start, hidden)
     if count > 1:
-        message = f"Found {count} matches for the string in '{targets.shown(place)}'. Provide a unique string"
+        message = f"Found {count} matches for the string in '{preconditions.shown(place)}'. Provide a unique string"
         hint = "take in lines around it until it is unique, or send replace_all: true"
         raise CallError("not_unique", message, where=where, hint=hint, data={"matches": count})
     return [_Match(start, old, new, where)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ringfence.toolkit.paths import ROOT, names_directory
 from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Place, Plan, Stat
 from ringfence.toolkit.text import escape, rfc3339, size, when
-from ringfence.toolkit.tools import preconditions as targets
+from ringfence.toolkit.tools import preconditions
 
 if TYPE_CHECKING:
     from ringfence.toolkit.workspace.view import View
@@ -17,7 +17,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     """Plan no change; answer with type, size in bytes, times, mode and rights."""
     place = view.place("path")
     nowhere = _nowhere(place, view)
-    stat = nowhere or targets.present(place)
+    stat = nowhere or preconditions.present(place)
     readable, writable = view.rights(place) if nowhere is None else (False, False)
     slash = "/" if stat.kind == DIRECTORY and place.named != ROOT else ""
     target = place.real if place.link else None

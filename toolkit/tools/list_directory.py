@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ringfence.toolkit import paths
 from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Entry, Plan, Stat
 from ringfence.toolkit.text import escape, plural, rfc3339, size
-from ringfence.toolkit.tools import _messages as answers
-from ringfence.toolkit.tools import preconditions as targets
+from ringfence.toolkit.tools import _messages, preconditions
 
 if TYPE_CHECKING:
     from ringfence.toolkit.workspace.view import View
@@ -26,7 +25,7 @@ _ORDERS: dict[str, Callable[[Entry], Any]] = {
 def plan(arguments: dict[str, Any], view: View) -> Plan:
     """Plan no change; answer with the entries that the agent may know. Raises CallError `not_a_directory`."""
     place = view.place("path")
-    targets.directory(place)
+    preconditions.directory(place)
     found = view.list(place)
     at = len(paths.child(place.real, ""))
     kept = [entry for entry in found if arguments["show_hidden"] or entry.path[at] != "."]
@@ -42,7 +41,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     if len(found) > len(kept):
         total += f" ({plural(len(found) - len(kept), 'hidden name')} not shown; show_hidden: true shows them)"
     return Plan(
-        content=answers.message("\n".join(rows), total),
+        content=_messages.message("\n".join(rows), total),
         data={
             "path": place.named,
             "entries": [_fields(entry.path[at:], entry.stat) for entry in kept[:MAX_SHOWN]],
@@ -57,7 +56,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
 def _row(entry: Entry, name: str, view: View) -> str:
     if entry.stat.kind == DIRECTORY:
         return f"[DIR]  {escape(name)}/"
-    target = answers.link_target(entry, view) if entry.stat.kind == LINK else None
+    target = _messages.link_target(entry, view) if entry.stat.kind == LINK else None
     arrow = f" -> {target}" if target else ""
     return f"[FILE] {escape(name)}{arrow}  {size(entry.stat.size)}"
 

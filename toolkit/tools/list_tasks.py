@@ -26,19 +26,20 @@ _ORDERS: dict[str, Callable[[Task], Any]] = {
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
     """Plan no change; answer with the tasks that the agent may know, filtered and sorted."""
-    from ringfence.toolkit.tasks import store_reader as look
+    from ringfence.toolkit.tasks import store_reader
     from ringfence.toolkit.tasks.metadata import CORRUPT
 
-    look.store(view)
+    store_reader.store(view)
     since = time_of(arguments["since"], "since") if "since" in arguments else None
     found = [
         _read(view, entry)
-        for entry in look.folders(view)
+        for entry in store_reader.folders(view)
         if entry.stat.kind == DIRECTORY and view.shows(entry.name)
     ]
     twice = Counter(task.id for task in found)
     found = [
-        task if twice[task.id] == 1 else replace(task, status=CORRUPT, trouble=look.TWINS) for task in found
+        task if twice[task.id] == 1 else replace(task, status=CORRUPT, trouble=store_reader.TWINS)
+        for task in found
     ]
     kept = [task for task in found if _wanted(task, arguments, since)]
     kept.sort(key=lambda task: task.id)
@@ -51,11 +52,11 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
 
 
 def _read(view: View, entry: Entry) -> Task:
-    from ringfence.toolkit.tasks import store_reader as look
+    from ringfence.toolkit.tasks import store_reader
     from ringfence.toolkit.tasks.metadata import CORRUPT, Task
 
     try:
-        return look.task(view, entry)[0]
+        return store_reader.task(view, entry)[0]
     except CallError as error:
         # A folder that cannot be opened exists, so it is listed.
         return Task(entry.name.lower(), status=CORRUPT, trouble=f"it cannot be opened ({error.code})")

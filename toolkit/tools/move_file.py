@@ -8,8 +8,7 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Entry, Move, Place, Plan, Stat
 from ringfence.toolkit.text import escape, plural, size
-from ringfence.toolkit.tools import _messages as answers
-from ringfence.toolkit.tools import preconditions as targets
+from ringfence.toolkit.tools import _messages, preconditions
 
 if TYPE_CHECKING:
     from ringfence.toolkit.workspace.view import View
@@ -18,12 +17,12 @@ if TYPE_CHECKING:
 def plan(arguments: dict[str, Any], view: View) -> Plan:
     """Plan a move of a file, a link or a directory. Raises CallError `already_exists` or `invalid_move`."""
     source, destination = view.place("source"), view.place("destination")
-    stat = targets.present(source, parameter="source")
+    stat = preconditions.present(source, parameter="source")
     _check_ends(source, destination)
     if stat.kind == DIRECTORY and destination.stat is not None:
-        message = f"'{targets.shown(destination)}' already exists"
+        message = f"'{preconditions.shown(destination)}' already exists"
         raise CallError("already_exists", message, where="destination", hint="choose a different destination")
-    parents = targets.landing(
+    parents = preconditions.landing(
         destination,
         view,
         overwrite=arguments["allow_overwrite"],
@@ -31,18 +30,18 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         parameter="destination",
     )
     entries = view.tree(source) if stat.kind == DIRECTORY else ()
-    targets.all_regular(entries, view)
+    preconditions.all_regular(entries, view)
     files = (
         [entry for entry in entries if entry.stat.kind != DIRECTORY] if stat.kind == DIRECTORY else [source]
     )
     move = Move(source.real, destination.real, stat, destination.stat, entries)
-    ends = f"{targets.led_to(source)} to {targets.led_to(destination)}"
+    ends = f"{preconditions.led_to(source)} to {preconditions.led_to(destination)}"
     over = " over the file that is there" if destination.stat else ""
     kind = stat.kind if stat.kind in (DIRECTORY, LINK) else "file"
     return Plan(
-        content=answers.message(
+        content=_messages.message(
             f"✓ Moved: {escape(source.named)} → {escape(destination.named)}",
-            answers.said("Reason", arguments),
+            _messages.labelled("Reason", arguments),
         ),
         data={
             "source": source.named,
@@ -64,7 +63,7 @@ def _check_ends(source: Place, destination: Place) -> None:
         message = "Source and destination are the same"
         raise CallError("invalid_move", message, where="destination")
     if paths.is_below(destination.real, source.real):
-        message = f"'{targets.shown(source)}' cannot be moved into itself"
+        message = f"'{preconditions.shown(source)}' cannot be moved into itself"
         raise CallError("invalid_move", message, where="destination")
 
 

@@ -9,7 +9,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import Place, Plan
 from ringfence.toolkit.plan.content import sha256
 from ringfence.toolkit.text import decode, is_binary, plural, size, split_lines
-from ringfence.toolkit.tools import preconditions as targets
+from ringfence.toolkit.tools import preconditions
 
 if TYPE_CHECKING:
     from ringfence.toolkit.workspace.view import View
@@ -20,9 +20,11 @@ MAX_BYTES = 16 << 20
 def plan(arguments: dict[str, Any], view: View) -> Plan:
     """Plan no change; answer with lines and the digest. Raises `too_large` or `line_out_of_range`."""
     place = view.place("path")
-    stat = targets.regular_file(place)
+    stat = preconditions.regular_file(place)
     if stat.size is not None and stat.size > MAX_BYTES:
-        message = f"'{targets.shown(place)}' has {size(stat.size)}; files up to {size(MAX_BYTES)} are read"
+        message = (
+            f"'{preconditions.shown(place)}' has {size(stat.size)}; files up to {size(MAX_BYTES)} are read"
+        )
         raise CallError("too_large", message, where="path", hint="ask a person for the part that is needed")
     data = view.read(place, MAX_BYTES)
     fields = {"path": place.named, "size": len(data), "digest": sha256(data)}
@@ -36,7 +38,9 @@ def _text(arguments: dict[str, Any], place: Place, data: bytes, fields: dict[str
     lines, utf8 = split_lines(data), _is_utf8(data)
     start, offset = int(arguments["start_line"]), int(arguments["line_offset"])
     if start > max(len(lines), 1):
-        message = f"Line {start} is out of range: '{targets.shown(place)}' has {plural(len(lines), 'line')}"
+        message = (
+            f"Line {start} is out of range: '{preconditions.shown(place)}' has {plural(len(lines), 'line')}"
+        )
         raise CallError("line_out_of_range", message, where="start_line")
     wanted = _after(lines[start - 1 : start - 1 + int(arguments["max_lines"])], start, offset)
     kept, cut = _fitting(wanted, int(arguments["max_bytes"]), utf8)

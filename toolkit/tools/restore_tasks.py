@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
     """Plan the restoration of tasks from the trash or from a schedule; each task succeeds or fails alone."""
-    from ringfence.toolkit.tasks import store_reader as look
+    from ringfence.toolkit.tasks import store_reader
     from ringfence.toolkit.tasks.batch_plan import LOCKED, answer
 
-    look.store(view)
+    store_reader.store(view)
     ids, again = view.task_ids
-    held = look.latest(view)
-    scheduled = {one.id: one.entry for one in look.scheduled(view)}
-    known = look.by_id(view)
+    held = store_reader.latest(view)
+    scheduled = {one.id: one.entry for one in store_reader.scheduled(view)}
+    known = store_reader.by_id(view)
     items: list[Item] = []
     changes: list[tuple[str, Change]] = []
     for task in ids:
@@ -51,7 +51,7 @@ def _back(
     view: View, task: str, live: bool, held: Deleted | None, scheduled: Entry | None
 ) -> tuple[Item, Change | None]:
     from ringfence.toolkit.task_ids import TASKS
-    from ringfence.toolkit.tasks import store_reader as look
+    from ringfence.toolkit.tasks import store_reader
     from ringfence.toolkit.tasks.messages import Item
 
     if live and scheduled is not None:
@@ -62,7 +62,7 @@ def _back(
         return Item(task, code="not_found", why="No deleted task with this id is in the trash"), None
     entry = Entry(held.path, held.stat)
     try:
-        known, entries = look.task(view, entry)
+        known, entries = store_reader.task(view, entry)
     except CallError as error:
         return Item(task, code=error.code, why=error.message), None
     readable = view.shows(task)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.plan.changes import Move, Plan, path_of
 from ringfence.toolkit.text import decode, escape, plural
-from ringfence.toolkit.tools import _command_preview as drawing
-from ringfence.toolkit.tools import _messages as answers
+from ringfence.toolkit.tools import _command_preview, _messages
 
 if TYPE_CHECKING:
     from ringfence.toolkit.plan.command_run import CommandRun
@@ -27,7 +26,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         data=data,
         changes=ran.changes,
         title=title(ran),
-        draw=lambda: drawing.preview(ran, view),
+        draw=lambda: _command_preview.preview(ran, view),
     )
 
 
@@ -87,11 +86,11 @@ def _content(arguments: dict[str, Any], ran: CommandRun, data: dict[str, Any]) -
     output = data["output"].rstrip("\n")
     if left_out > 0:
         output = f"({left_out:,} bytes of output are left out before this)\n{output}"
-    return answers.message(
+    return _messages.message(
         _ended(ran),
         output or "(no output)",
         _effects(ran, data),
-        answers.said("Reason", arguments),
+        _messages.labelled("Reason", arguments),
     )
 
 

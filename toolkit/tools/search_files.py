@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.plan.changes import DIRECTORY, Plan
 from ringfence.toolkit.text import escape, plural
-from ringfence.toolkit.tools import _messages as answers
-from ringfence.toolkit.tools import preconditions as targets
+from ringfence.toolkit.tools import _messages, preconditions
 from ringfence.toolkit.tools._entry_filter import Names, excluding
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ MAX_FOUND = 1000
 def plan(arguments: dict[str, Any], view: View) -> Plan:
     """Plan no change; answer with the paths below a directory that match a pattern."""
     place = view.place("path")
-    targets.directory(place)
+    preconditions.directory(place)
     wanted = Names(arguments["pattern"], place.real, "pattern")
     walked = excluding(view.walk(place), place.real, arguments["exclude_patterns"])
     found = list(islice((entry for entry in walked if wanted.match(entry)), MAX_FOUND + 1))
@@ -31,14 +30,14 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     pattern = escape(arguments["pattern"])
     total = f"{plural(len(found), 'name')} found" if found else f"No files found matching '{pattern}'"
     if view.not_entered:
-        total += f" (not searched: {', '.join(answers.not_entered(view))})"
+        total += f" (not searched: {', '.join(_messages.not_entered(view))})"
     return Plan(
-        content=answers.message("\n".join(rows), note, total),
+        content=_messages.message("\n".join(rows), note, total),
         data={
             "path": place.named,
             "matches": [{"path": entry.path, "type": entry.stat.kind} for entry in found],
             "count": len(found),
             "truncated": truncated,
-            **answers.not_entered_fields(view),
+            **_messages.not_entered_fields(view),
         },
     )

@@ -16,8 +16,7 @@ from ringfence.policy.model import Amount
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Entry, Place, Plan
 from ringfence.toolkit.text import decode, escape, is_binary, plural, size, split_lines
-from ringfence.toolkit.tools import _messages as answers
-from ringfence.toolkit.tools import preconditions as targets
+from ringfence.toolkit.tools import _messages, preconditions
 from ringfence.toolkit.tools._entry_filter import Names
 
 if TYPE_CHECKING:
@@ -59,15 +58,15 @@ class _Search:
 def plan(arguments: dict[str, Any], view: View) -> Plan:
     """Plan no change; answer with the lines that hold a text or match a regular expression in linear time."""
     place = view.place("path")
-    stat = targets.present(place, f"'{targets.shown(place)}' not found")
+    stat = preconditions.present(place, f"'{preconditions.shown(place)}' not found")
     search = _Search(_finder(arguments["query"], arguments["regex"]), time.monotonic() + MAX_SECONDS)
     if stat.kind == DIRECTORY:
         _look_through(search, _files(arguments, view, place), view)
     else:
         _look_through(search, [Entry(place.real, stat)], view, place)
     return Plan(
-        content=_content(search, arguments["query"], answers.not_entered(view)),
-        data={**_data(search, place), **answers.not_entered_fields(view)},
+        content=_content(search, arguments["query"], _messages.not_entered(view)),
+        data={**_data(search, place), **_messages.not_entered_fields(view)},
         gives=_gives(search),
     )
 
@@ -173,7 +172,7 @@ def _content(search: _Search, query: str, not_entered: list[str]) -> str:
     skipped = [text(search.skipped[why]) for why, text in _WHY.items() if search.skipped[why]] + not_entered
     if skipped:
         total += f" (not searched: {', '.join(skipped)})"
-    return answers.message("\n".join(rows), _STOPPED[search.stopped] if search.stopped else None, total)
+    return _messages.message("\n".join(rows), _STOPPED[search.stopped] if search.stopped else None, total)
 
 
 def _gives(search: _Search) -> Amount:

@@ -25,9 +25,9 @@ def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
     if arguments.http:
         if any(given is not None for name, given in vars(arguments).items() if name.startswith("approvals_")):
             raise UsageError("an approvals channel: only over stdin and stdout, not with --http")
-        from ringfence.toolkit.cli.commands import serve_http as serving
+        from ringfence.toolkit.cli.commands import serve_http
 
-        return serving.mcp(arguments, screen)
+        return serve_http.mcp(arguments, screen)
     from ringfence.toolkit.mcp.server import Server
     from ringfence.toolkit.mcp.stdio import Loop
 
