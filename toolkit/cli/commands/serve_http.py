@@ -81,11 +81,11 @@ def _serve(arguments: argparse.Namespace, screen: Screen, routes: Routes, path: 
     except BaseException:
         listening.close()
         raise
-    mention_unknown(pool..approver.policy, sorted({caller.name for caller in tokens.agents}), screen)
+    mention_unknown(pool.approver.policy, sorted({caller.name for caller in tokens.agents}), screen)
     if arguments.landlock:
         from ringfence.toolkit.cli.process_confinement import confine
 
-        confine(pool..approver, arguments, screen)
+        confine(pool.approver, arguments, screen)
     address = _address(listening)
     made, ending = routes(pool)
     app = build(pool, tokens, limits, made)
