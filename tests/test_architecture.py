@@ -39,6 +39,8 @@ OPTIONAL = {
     "toolkit.storage.sftp": {"paramiko"},
     "toolkit.testing.faults.sftp_proxy": {"paramiko"},
     "toolkit.state.postgres": {"psycopg"},
+    "toolkit.state.postgres_schema": {"psycopg"},
+    "toolkit.state.postgres_url": {"psycopg"},
     "toolkit.state.schema_ownership": {"psycopg"},
     "toolkit.state.shared_states": {"psycopg"},
     "toolkit.storage.azure": {"azure", "aiohttp"},

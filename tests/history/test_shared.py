@@ -482,7 +482,7 @@ def test_a_path_is_looked_up_by_an_index(
     on: Callable[..., Session], postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: dict[str, Any] = {}
-    real = postgres._Statements.execute
+    real = postgres.Statements.execute
 
     def execute(self: Any, sql: str, values: Any = ()) -> Any:
         asked[sql] = values
@@ -491,7 +491,7 @@ def test_a_path_is_looked_up_by_an_index(
     with on("one") as one:
         assert call(one, "create_file", path="d/a", content="1").ok
         asked.clear()
-        monkeypatch.setattr(postgres._Statements, "execute", execute)
+        monkeypatch.setattr(postgres.Statements, "execute", execute)
         one.history.last("d/a", 9)
         one.versions("d/a")
         found = audit_index.of_paths(one.state, "d/*", back=True)

@@ -9,16 +9,14 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.extras import install
 from ringfence.toolkit.private_files import private_directory
 from ringfence.toolkit.state.audit_segments import Segments, TableSegments
 from ringfence.toolkit.state.errors import (
@@ -30,9 +28,10 @@ from ringfence.toolkit.state.errors import (
     wrong,
 )
 from ringfence.toolkit.state.machine_identity import kernel_identity
-from ringfence.toolkit.state.postgres_sql import PATH_INDEXES, named, schema_statement, translated
+from ringfence.toolkit.state.postgres_schema import Statements, index_paths, make_schema, upgrade_schema
+from ringfence.toolkit.state.postgres_url import redacted, secret_parts
 from ringfence.toolkit.state.process_locks import Owner
-from ringfence.toolkit.state.protocol import SCHEMA, VERSION, identify
+from ringfence.toolkit.state.protocol import VERSION, identify
 from ringfence.toolkit.state.schema_ownership import check_schema
 
 if TYPE_CHECKING:
@@ -48,16 +47,7 @@ _SETTINGS = (
     "SET lock_timeout = '30s'",
     "SET idle_in_transaction_session_timeout = '60s'",
 )
-_OWNERS = """
-CREATE TABLE owner(id TEXT PRIMARY KEY, host TEXT NOT NULL, boot TEXT NOT NULL, pid INTEGER NOT NULL,
-    beat TIMESTAMPTZ NOT NULL);
-CREATE TABLE version(number INTEGER NOT NULL);
-CREATE TABLE audit_pack(first INTEGER NOT NULL, last INTEGER NOT NULL, lines BLOB NOT NULL,
-    summary BLOB NOT NULL, PRIMARY KEY(first, last))"""
-# What an upgrade makes besides what it makes in SQLite.
-_STEPS = {4: _OWNERS.split(";\n")[-1:]}
 _BEATS = "UPDATE owner SET beat = clock_timestamp() WHERE id = %s"
-_FAULTY = re.compile(r"%(?![0-9A-Fa-f]{2})|%00|\s")
 _NOT_THERE = ("42P01", "3F000")  # a table, a schema
 _log = logging.getLogger("ringfence")
 _NOWHERE = logging.NullHandler()
@@ -87,9 +77,9 @@ class PostgresState:
         self._out = False  # whether the unreachable database was logged already
         turn = hashlib.sha256(self._schema.encode()).digest()[:8]
         self._turn = int.from_bytes(turn, "big", signed=True)
-        self._hidden: tuple[str, ...] = ()
+        self._secrets: tuple[str, ...] = ()
         with self._errors():
-            self._hidden = self._read_url()
+            self._secrets = secret_parts(self._url)
             self._kernel = kernel_identity()
             self._connection = self._connect()
             try:
@@ -120,7 +110,7 @@ class PostgresState:
             self._owner = None
 
     @contextmanager
-    def transaction(self, *, durable: bool = False) -> Iterator[_Statements]:
+    def transaction(self, *, durable: bool = False) -> Iterator[Statements]:
         """Open the only write transaction of the workspace; waits for others.
 
         CallError `history_unavailable`.
@@ -140,7 +130,7 @@ class PostgresState:
                     f" SELECT value FROM {self._schema}.meta WHERE name = 'id'"
                 )
                 self._check_id(turn)
-                yield _Statements(db)
+                yield Statements(db)
                 db.execute("COMMIT")
                 self._out = False
             except BaseException:
@@ -166,7 +156,7 @@ class PostgresState:
             self._check_process()
             if self._connection.closed:
                 self._renew()
-            found = _Statements(self._connection).execute(sql, values).fetchall()
+            found = Statements(self._connection).execute(sql, values).fetchall()
             self._out = False
             return found
 
@@ -205,28 +195,6 @@ class PostgresState:
         if self._owner is not None:
             self._owner.check()
 
-    def _read_url(self) -> tuple[str, ...]:
-        """Read the parts of the URL that no message may show.
-
-        CallError names the part that cannot be read.
-        """
-        try:
-            from psycopg import ProgrammingError
-            from psycopg.conninfo import conninfo_to_dict
-        except ImportError:
-            raise CallError(
-                "history_unavailable",
-                "What a shared state needs is not installed",
-                hint=install("postgres"),
-            ) from None
-        try:
-            found = conninfo_to_dict(self._url)
-        except ProgrammingError:
-            raise _unreadable(_faulty_part(self._url)) from None
-        if not all(port.isdigit() for port in str(found.get("port") or 0).split(",")):
-            raise _unreadable("port")
-        return tuple(str(found[key]) for key in ("password", "user", "passfile") if found.get(key))
-
     def _connect(self) -> psycopg.Connection[Any]:
         import psycopg
 
@@ -250,83 +218,16 @@ class PostgresState:
                 if not self._make:
                     raise no_state()
                 self.is_new = True
-                self._make_schema()
-                for statement in (*SCHEMA.split(";\n"), *_OWNERS.split(";\n")):
-                    if statement.strip():
-                        db.execute(schema_statement(statement))
-                db.execute("INSERT INTO version VALUES(%s)", (VERSION,))
-                check_schema(db, self._schema)  # what others may do with new tables is the administrator's
+                make_schema(db, self._schema)
                 if self._former and db.execute(
                     "SELECT to_regclass(%s)", (f"{self._former}.version",)
                 ).fetchone() != (None,):
                     log_former_state(f"the schema {self._former}")
             (found,) = db.execute("SELECT number FROM version").fetchone() or (0,)
             if found != VERSION:
-                self._upgrade(found)
-            self._index_paths()
-            self.id = identify(_Statements(db))
-
-    def _make_schema(self) -> None:
-        """Create the schema unless the administrator has; fails where another role has just created it."""
-        from psycopg.errors import InsufficientPrivilege
-
-        db = self._connection
-        if check_schema(db, self._schema):
-            return
-        (user,) = db.execute("SELECT quote_ident(current_user)").fetchone() or ("",)
-        try:
-            db.execute(f"CREATE SCHEMA {self._schema}")
-        except InsufficientPrivilege:
-            raise CallError(
-                "history_unavailable",
-                "The shared history's schema is not there, and the user may not create it",
-                hint=f"the database's administrator runs: CREATE SCHEMA {self._schema} AUTHORIZATION {user}",
-            ) from None
-
-    def _upgrade(self, found: int) -> None:
-        """Run the migrations of SQLite's schema, after a copy, in the same transaction."""
-        from ringfence.toolkit.state.migrations import STEPS, finish_step, newer
-
-        if found > VERSION:
-            raise newer(found, VERSION)
-        self._copy(found)
-        for step in range(found, VERSION):
-            for statement in (*STEPS[step], *_STEPS.get(step, ())):
-                self._connection.execute(schema_statement(statement))
-            finish_step(step, _Statements(self._connection), schema_statement)
-        self._connection.execute("UPDATE version SET number = %s", (VERSION,))
-
-    def _index_paths(self) -> None:
-        """Make the indexes accept paths of any length; an earlier version's accepted 2,704 bytes."""
-        db = self._connection
-        for name, statements in PATH_INDEXES.items():
-            if db.execute("SELECT to_regclass(%s)", (f"{self._schema}.{name}",)).fetchone() == (None,):
-                for statement in statements:
-                    db.execute(statement)
-
-    def _copy(self, version: int) -> None:
-        """Copy all tables into another schema, which can be renamed to this one's name."""
-        from psycopg.errors import InsufficientPrivilege
-
-        db, schema = self._connection, self._schema
-        utc = "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISS')"
-        (now,) = db.execute(utc).fetchone() or ("",)
-        copy = f"{schema}_v{version}_{now}"
-        try:
-            db.execute(f"CREATE SCHEMA {copy}")
-        except InsufficientPrivilege:
-            raise CallError(
-                "history_unavailable",
-                "The state is of an older schema and cannot be copied before its upgrade",
-                hint="GRANT CREATE ON DATABASE to the user until this version has started once",
-            ) from None
-        tables = db.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
-        for (table,) in tables:
-            db.execute(f"CREATE TABLE {copy}.{table} (LIKE {schema}.{table} INCLUDING ALL)")
-            db.execute(f"INSERT INTO {copy}.{table} SELECT * FROM {schema}.{table}")
-        sequence = f"pg_get_serial_sequence('{copy}.op', 'id')"
-        db.execute(f"SELECT setval({sequence}, max(id)) FROM {copy}.op HAVING max(id) IS NOT NULL")
-        _log.warning("the shared state of schema %s was copied to %s before its upgrade", version, copy)
+                upgrade_schema(db, self._schema, found)
+            index_paths(db, self._schema)
+            self.id = identify(Statements(db))
 
     def _renew(self) -> None:
         """Reconnect after the connection was lost; its former owner is dead for others, and so for us."""
@@ -419,17 +320,12 @@ class PostgresState:
         )
         if not (operational and self._out):
             _log.warning(
-                "%s: %s", what, why_unreachable(str(error)) if unreachable else self._redacted(error)
+                "%s: %s",
+                what,
+                why_unreachable(str(error)) if unreachable else redacted(str(error), self._secrets),
             )
-        _log.debug("%s: %s", what, self._redacted(error))
+        _log.debug("%s: %s", what, redacted(str(error), self._secrets))
         self._out = self._out or operational
-
-    def _redacted(self, error: Exception) -> str:
-        """Return a library's message in one line, without user and password."""
-        text = re.sub(r'(user|role) "[^"]*"', r'\1 "…"', str(error))
-        for hidden in self._hidden:
-            text = text.replace(f'"{hidden}"', '"…"') if len(hidden) < 4 else text.replace(hidden, "…")
-        return " ".join(text.split())
 
     def _beat(self, connection: Callable[[], psycopg.Connection[Any]]) -> None:
         owner, started = self.owner, _now()
@@ -438,36 +334,6 @@ class PostgresState:
             # No row: others treated this process as dead, and may have recovered its intents.
             self._lost = self._lost or found == 0
             self._beaten = started
-
-
-class _Statements:
-    """Runs statements in SQLite's syntax on PostgreSQL."""
-
-    def __init__(self, db: psycopg.Connection[Any]) -> None:
-        self._db = db
-
-    def execute(self, sql: str, values: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
-        return self._db.execute(translated(sql), named(values))
-
-    def executemany(self, sql: str, values: Sequence[Sequence[Any]]) -> psycopg.Cursor[Any]:
-        cursor = self._db.cursor()
-        if values:
-            cursor.executemany(translated(sql), [named(row) for row in values])
-        return cursor
-
-
-def _unreadable(part: str) -> CallError:
-    return CallError(
-        "history_unavailable",
-        f"The URL of the shared state cannot be read: the {part} is not well-formed",
-        hint="percent-encode what is no letter or digit (%25 for %, %40 for @), or use ~/.pgpass",
-    )
-
-
-def _faulty_part(url: str) -> str:
-    users, at, rest = url.partition("://")[2].rpartition("@")
-    parts = {"user or password": users if at else "", "parameters": rest.partition("?")[2]}
-    return next((part for part, text in parts.items() if _FAULTY.search(text)), "host, port or database")
 
 
 def _locks(schema: str) -> str:
