@@ -16,6 +16,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import Plan
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.session import pipeline, responses
+from ringfence.toolkit.session.approval_request import request_of
 from ringfence.toolkit.session.attempt import Attempt
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class _Planned(Exception):
 def _stop(attempt: Attempt, plan: Plan) -> NoReturn:
     """Raise _Planned at the stage where the call would ask or act."""
     asks = attempt.decided.effect == Effect.ASK and attempt.enforcing
-    raise _Planned(pipeline.request_of(attempt, plan) if asks else None)
+    raise _Planned(request_of(attempt, plan) if asks else None)
 
 
 def amended(session: Session, approval: str, arguments: dict[str, Any]) -> Request | None:

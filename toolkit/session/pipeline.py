@@ -12,26 +12,27 @@ from functools import partial
 from typing import Any
 
 from ringfence.policy import Effect, Need
-from ringfence.toolkit.approvals.asking_rules import asking
-from ringfence.toolkit.approvals.requests import Request, call_digest, new_id
+from ringfence.toolkit.approvals.requests import call_digest
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.errors import CODES, CallError
 from ringfence.toolkit.execution.apply import apply
 from ringfence.toolkit.history.records import GONE, Operation
 from ringfence.toolkit.plan import checks as plan_checks
-from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Change, MakeDirectory, Move, Plan, Write
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Move, Plan, Write
 from ringfence.toolkit.plan.command_run import CommandRun
-from ringfence.toolkit.plan.impact import losses, new_paths, steps, touched, usage
+from ringfence.toolkit.plan.impact import new_paths, steps, touched, usage
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.session import agent_view, reading, resolve, responses
+from ringfence.toolkit.session.approval_request import canonical_arguments, request_of
 from ringfence.toolkit.session.attempt import Attempt, stricter
+from ringfence.toolkit.session.plan_needs import content_needs, needs_of_plan
 from ringfence.toolkit.session.validation import arguments
 from ringfence.toolkit.storage.backend import read_only_store, traits_at
 from ringfence.toolkit.storage.guarantees import unrestorable
 from ringfence.toolkit.text import escape, plural
 from ringfence.toolkit.tools import TOOLS, Tool
 from ringfence.toolkit.undo.overlay import Overlay
-from ringfence.toolkit.workspace.view import Screen, View, aliased
+from ringfence.toolkit.workspace.view import Screen, View
 
 
 def run(
@@ -59,7 +60,7 @@ def run(
     _check(attempt, plan)
     _note_reads(attempt, plan)
     if view.asked or plan.changes:
-        _decide(attempt, [*view.asked, *_needs(attempt, plan)])
+        _decide(attempt, [*view.asked, *needs_of_plan(attempt, plan)])
     attempt.plan = plan = _judge_content(attempt, plan)
     _count(attempt, plan)
     if plan.changes:
@@ -68,7 +69,7 @@ def run(
             _check_known(attempt, plan)  # a person is not asked about a stale plan,
             _check_rights(attempt, plan)  # nor about a change that the system refuses
     # Nor is a person asked if a changing tool finds nothing to change.
-    asks = bool(plan.changes or view.asked or _content_needs(attempt)) or attempt.tool.safety == "safe"
+    asks = bool(plan.changes or view.asked or content_needs(attempt)) or attempt.tool.safety == "safe"
     if attempt.context.dry_run:
         return _dry(attempt, plan, asks=asks)
     if asks:
@@ -113,10 +114,6 @@ def _judge_content(attempt: Attempt, plan: Plan) -> Plan:
     return content_verdicts.judge(attempt, plan)
 
 
-def _content_needs(attempt: Attempt) -> dict[Need, list[str]]:
-    return {} if attempt.content is None else attempt.content.needs()
-
-
 def _asks_before_running(attempt: Attempt) -> bool:
     return attempt.known_tool.runs and attempt.decided.effect is Effect.ASK and attempt.enforcing
 
@@ -129,7 +126,9 @@ def _run(
 ) -> CommandRun:
     from ringfence.toolkit.session import commands
 
-    return commands.run(attempt, progress, call_digest(_canonical(attempt)), partial(approve, attempt))
+    return commands.run(
+        attempt, progress, call_digest(canonical_arguments(attempt)), partial(approve, attempt)
+    )
 
 
 def _decide(attempt: Attempt, needs: list[Need]) -> None:
@@ -235,22 +234,6 @@ def _note_reads(attempt: Attempt, plan: Plan) -> None:
         attempt.seen[attempt.places["path"][0].real] = plan.data["digest"]
 
 
-def _needs(attempt: Attempt, plan: Plan) -> list[Need]:
-    if attempt.known_tool.tasks:
-        return []  # each task is judged already, as one
-    return [need for change in plan.changes for need in _needs_of(attempt, change)]
-
-
-def _needs_of(attempt: Attempt, change: Change) -> list[Need]:
-    incidental = isinstance(change, MakeDirectory) and change.incidental
-    needs: list[Need] = []
-    for path, action, directory, kind in touched(change, edits=attempt.edits):
-        aliases = (aliased(place, path) for place, _ in attempt.places.values())
-        names = sorted({path, *(alias for alias in aliases if alias is not None)})
-        needs += [Need(action, name, directory, incidental, kind) for name in names]
-    return needs
-
-
 def _count(attempt: Attempt, plan: Plan) -> None:
     """Count what the plan changes, or its answer gives, against the limits."""
     if plan.changes:
@@ -302,80 +285,6 @@ def _approve(attempt: Attempt, plan: Plan) -> None:
 
         commands.keep(attempt, request.id)
     raise responses.approval_needed(attempt, request, stale)
-
-
-def request_of(attempt: Attempt, plan: Plan) -> Request:
-    """Return the request for a person's approval of the plan."""
-    session, tool = attempt.context, attempt.known_tool
-    changed = dict.fromkeys(path for change in plan.changes for path, *_ in touched(change))
-    asks, rules = asking(attempt.policy, session.agent, tool.name, attempt.needs, attempt.fold)
-    asks = tuple(dict.fromkeys((*asks, *_content_needs(attempt))))
-    preview = plan.preview  # made once: it may be a long diff
-    return Request(
-        id=new_id(),
-        agent=session.agent,
-        session=session.session,
-        tool=tool.name,
-        arguments=attempt.call.arguments,
-        same_as=call_digest(_canonical(attempt)),
-        digest=attempt.digest(plan),
-        revision=attempt.policy.revision,
-        title=attempt.title(plan),
-        preview=preview,
-        decision=attempt.decided.to_json()
-        | ({"not_recoverable": list(attempt.lost)} if attempt.lost else {})
-        | _content_asking(attempt),
-        paths=tuple(changed) or tuple(attempt.named),
-        description=str(attempt.arguments.get("description") or ""),
-        asked=attempt.context.clock(),
-        shown=agent_view.request(attempt, plan, preview),
-        needs=_needs_as_fields(attempt, plan, asks),
-        asking=tuple(dict.fromkeys(need.path for need in asks)),
-        asks=rules,
-        changes=bool(plan.changes),
-    )
-
-
-def _needs_as_fields(attempt: Attempt, plan: Plan, asks: tuple[Need, ...]) -> tuple[dict[str, Any], ...]:
-    """Return the plan's needs, the call's reads, and all other needs that ask, each once, as fields."""
-    reads = [need for need in attempt.needs if need.action == "read"]
-    needs = dict.fromkeys([*(_needs(attempt, plan) or attempt.needs), *reads, *asks])
-    asking_now = frozenset(asks)
-    because = _content_needs(attempt)
-    has_kinds, lost = attempt.policy.has_kinds, losses(plan.changes)
-    return tuple(
-        {
-            "action": need.action,
-            "path": need.path,
-            "directory": need.directory,
-            "on_the_way": need.incidental,
-            "asks": need in asking_now,
-            **({"kind": need.kind} if has_kinds and need.kind else {}),
-            **({"loses": how} if (how := lost(need.path, need.action, need.kind)) else {}),
-            **({"content": because[need]} if need in because else {}),
-        }
-        for need in needs
-    )
-
-
-def _content_asking(attempt: Attempt) -> dict[str, Any]:
-    """Return the finds that ask, as a field of the decision for a person; nothing without any."""
-    asking = [] if attempt.content is None else attempt.content.asking
-    return {"content": [find.to_json() for find in asking]} if asking else {}
-
-
-def _canonical(attempt: Attempt) -> dict[str, Any]:
-    """Return the arguments in canonical form: no defaults, paths as they are judged, each task once."""
-    properties = attempt.known_tool.parameters["properties"]
-    found = {
-        name: value
-        for name, value in attempt.arguments.items()
-        if "default" not in properties[name] or value != properties[name]["default"]
-    }
-    found |= {name: place.named for name, (place, _) in attempt.places.items() if name in found}
-    if attempt.known_tool.runs:
-        found.pop("timeout", None)  # the same command, however long it may take
-    return found | ({"task_ids": list(attempt.task_ids[0])} if "task_ids" in found else {})
 
 
 def _dry(attempt: Attempt, plan: Plan, *, asks: bool) -> Result:
