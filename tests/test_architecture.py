@@ -222,7 +222,6 @@ MAY_IMPORT = {
         " policy.model policy.patterns"
     ),
     "toolkit.grant_patterns": words("policy.invisible_characters policy.patterns"),
-    "toolkit.html_page": words(""),
     "toolkit.line_reader": words(""),
     "toolkit.locations": words("toolkit.errors"),
     "toolkit.paths": words("policy.byte_names toolkit.errors"),
@@ -336,7 +335,7 @@ MAY_IMPORT = {
     "toolkit.review": words(
         "policy policy.errors policy.invisible_characters policy.model policy.patterns toolkit.approvals"
         " toolkit.audit toolkit.authoring toolkit.call toolkit.durations toolkit.errors"
-        " toolkit.grant_patterns toolkit.granting toolkit.history toolkit.html_page toolkit.http"
+        " toolkit.grant_patterns toolkit.granting toolkit.history toolkit.http"
         " toolkit.paths toolkit.plan toolkit.rule_offers toolkit.session toolkit.storage toolkit.tasks"
         " toolkit.text toolkit.workspace"
     ),
@@ -355,7 +354,7 @@ MAY_IMPORT = {
         " policy.evaluation policy.formatting policy.lint policy.loading policy.model policy.patterns"
         " toolkit.advice toolkit.approvals toolkit.audit toolkit.authoring toolkit.call toolkit.catalog"
         " toolkit.durations toolkit.errors toolkit.extras toolkit.file_ownership toolkit.formats"
-        " toolkit.grant_patterns toolkit.granting toolkit.history toolkit.hooks toolkit.html_page"
+        " toolkit.grant_patterns toolkit.granting toolkit.history toolkit.hooks"
         " toolkit.http toolkit.language_server toolkit.line_reader toolkit.locations toolkit.mcp"
         " toolkit.monitoring"
         " toolkit.paths toolkit.program_files toolkit.progress toolkit.project_root"

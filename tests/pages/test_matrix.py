@@ -195,7 +195,7 @@ def test_own_files_come_first_and_others_on_demand(ringfence: Ringfence, tree: P
 
 
 def test_a_page_of_ten_thousand_files_draws_what_is_opened(tmp_path: Path, tab: Any) -> None:
-    from ringfence.toolkit.html_page import page
+    from ringfence.toolkit.cli.html_page import page
 
     cells = [
         {"effect": "allow", "because": "r", "where": "p:1"},
@@ -221,7 +221,7 @@ def test_a_page_of_ten_thousand_files_draws_what_is_opened(tmp_path: Path, tab: 
 
 
 def test_the_data_cannot_end_its_element() -> None:
-    from ringfence.toolkit.html_page import page
+    from ringfence.toolkit.cli.html_page import page
 
     text = page("matrix", "</title><script>", {"x": "</script><script>alert(1)</script><!--"})
     assert text.count("<script") == 2

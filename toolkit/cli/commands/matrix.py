@@ -66,7 +66,7 @@ def _put(found: Matrix, root: str, arguments: argparse.Namespace, screen: Screen
     every = {"every": True} if arguments.include_ignored else {}
     data = {"root": PurePath(root).name or root, **every, **found.to_json()}
     if arguments.html:
-        from ringfence.toolkit.html_page import page
+        from ringfence.toolkit.cli.html_page import page
 
         put(arguments.out, page("matrix", f"Ringfence: {data['root']}", data), screen)
         if screen.as_json:
