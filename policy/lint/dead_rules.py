@@ -86,11 +86,11 @@ def _matters(lint: LintContext, owner: str | None, key: str, rules: Sequence[Rul
         without = _with_map(free, ladder, tier, place, tuple(rules[:at]))
         effects = sorted(Effect, key=lambda effect: effect is not rules[at].effect)
         for one in effects:
-            ways = [way & region for way in ask.verdict(with_it, one)]
+            ways = [wanted & region for wanted in ask.verdict(with_it, one)]
             for other in Effect:
                 if other is not one and ways:
                     under = ask.floor_below(where.floor, Effect(max(one, other) - 1))
-                    below = [way & under for way in ways]
+                    below = [wanted & under for wanted in ways]
                     both = ask.both(below, list(ask.verdict(without, other)))
                     if ask.automaton.find(both, first=True) is not None:
                         return True
@@ -110,13 +110,13 @@ def _shown(lint: LintContext, owner: str | None, key: str, rules: Sequence[Rule]
             continue
         for where, *_ in lint.contexts(owner, key):
             floor = _floor(lint, where, matched)
-            one, other = (_said(lint, where, matched, rules, mine) for mine in (rules[at].effect, without))
+            one, other = (_message(lint, where, matched, rules, mine) for mine in (rules[at].effect, without))
             if max(floor, one) is not max(floor, other):
                 return True
     return False
 
 
-def _said(
+def _message(
     lint: LintContext, where: QueryContext, matched: int, rules: Sequence[Rule], mine: Effect | None
 ) -> Effect:
     """Return the tier chains' verdict on a path with these matches, where the map `rules` says `mine`."""

@@ -89,10 +89,12 @@ def _permits(lint: LintContext, name: str, tool: str, effects: frozenset[Effect]
     needs = [(tool, "")] if tool in ACTIONS else path_needs(tool, lint.policy.tools)
     for parameter in dict.fromkeys(parameter for _, parameter in needs):
         # A call writes in one of the ways that its tool has, and one of them is enough.
-        ways = itertools.product(
+        combinations = itertools.product(
             *(lint.policy.names(tool, action) for action, each in needs if each == parameter)
         )
-        if not any(_permits_kind(lint, [(name, tool, each) for each in way], effects) for way in ways):
+        if not any(
+            _permits_kind(lint, [(name, tool, each) for each in kinds], effects) for kinds in combinations
+        ):
             return False
     return True
 

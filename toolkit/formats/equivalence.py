@@ -158,9 +158,11 @@ def _confirmed(subject: Subject, where: QueryContext, found: Difference) -> Disa
     if not subject.denies_only:
         rule = confirm([where], witness, found.result)
         return Disagreement(subject, found.source, found.result, witness, rule)
-    said, rule = where.policy.verdict(where.agent, where.tool, where.action, witness.path, witness.directory)
-    if (said is Effect.DENY) is not (found.result is Effect.DENY):
-        raise AssertionError(f"the engine says {said} where the comparison says {found.result}: {witness}")
+    verdict, rule = where.policy.verdict(
+        where.agent, where.tool, where.action, witness.path, witness.directory
+    )
+    if (verdict is Effect.DENY) is not (found.result is Effect.DENY):
+        raise AssertionError(f"the engine says {verdict} where the comparison says {found.result}: {witness}")
     return Disagreement(subject, found.source, found.result, witness, rule)
 
 
@@ -193,8 +195,8 @@ def _last_of_each(rules: list[tuple[str, Effect]]) -> list[tuple[str, Effect]]:
 def _same(subject: Subject, rule: Judged, where: QueryContext, expired: Expired | None) -> bool:
     """Whether a rule of the settings and its patterns match the same paths."""
     alone = replace(subject, rules=(replace(rule, effect=Effect.DENY),), default=Effect.ASK)
-    said = tuple(Rule("global", None, where.action, text, Effect.DENY) for text in rule.patterns)
-    target = PolicyMachine(replace(where, ladders=((((), (), said, ()),),), floor=()))
+    patterns = tuple(Rule("global", None, where.action, text, Effect.DENY) for text in rule.patterns)
+    target = PolicyMachine(replace(where, ladders=((((), (), patterns, ()),),), floor=()))
     walk = PairWalk(SettingsMachine(alone), target, expired=expired)
     return next(walk.run(), None) is None
 

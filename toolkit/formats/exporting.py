@@ -27,11 +27,11 @@ def outgoing(policy: Policy, given: Format, agent: str, setting: Setting) -> Out
     if given.write is None:
         raise FormatError(f"{given.name} is read, and not written")
     written = given.write(flat(policy, agent, setting.root))
-    back = given.read(written.text, setting)
-    subjects = [each for each in back.subjects if each.agent == DEFAULT_AGENT]
+    reread = given.read(written.text, setting)
+    subjects = [each for each in reread.subjects if each.agent == DEFAULT_AGENT]
     if given.name not in DELETES:
         subjects = [each for each in subjects if each.action != "delete"]
-    left = tuple(dict.fromkeys([*written.left, *back.left]))
+    left = tuple(dict.fromkeys([*written.left, *reread.left]))
     return Outgoing(written.text, left, tuple(_for_tools(subjects, policy, agent)))
 
 

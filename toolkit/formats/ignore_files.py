@@ -104,7 +104,7 @@ def _denies(rules: Sequence[tuple[str, Effect]]) -> list[tuple[str, bool]]:
     """Return the rules as denials and exceptions; exceptions that open nothing are left out."""
     out: list[tuple[str, bool]] = []
     for at, (pattern, effect) in enumerate(rules):
-        later = {each for each, said in rules[at + 1 :] if said is Effect.DENY}
+        later = {each for each, other in rules[at + 1 :] if other is Effect.DENY}
         if effect is Effect.DENY and pattern not in later:
             out.append((pattern, True))
         elif effect is not Effect.DENY and any(denied for _, denied in out):

@@ -208,8 +208,8 @@ def agent_name(name: str, where: str) -> str:
 
 def shown(value: Any) -> str:
     """Return a value as it is in the file, shortened. A value without a JSON form (a date) is quoted."""
-    said = repr(value) if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
-    return said if len(said) <= 200 else said[:199] + "…"
+    shown_text = repr(value) if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+    return shown_text if len(shown_text) <= 200 else shown_text[:199] + "…"
 
 
 T = TypeVar("T")

@@ -151,10 +151,10 @@ def _off(*levels: Tools) -> Iterator[Rule]:
     none is on.
     """
     for action, tools in SWITCHES.items():
-        said = [state for tool in tools if (state := _state(tool, levels))]
-        off = [state for state in said if not state.on]
+        switches = [state for tool in tools if (state := _state(tool, levels))]
+        off = [state for state in switches if not state.on]
         named = [state for state in off if state.named]
-        if named or (off and len(off) == len(said)):
+        if named or (off and len(off) == len(switches)):
             yield Rule(action, "*", Effect.DENY, (named or off)[0].where)
 
 
@@ -195,13 +195,13 @@ def _rules(settings: dict[str, Any], prefix: str) -> Iterator[Rule]:
             yield Rule(*named, effect(fields["effect"], here), here)
     elif settings.get("permission") is not None:
         value, where = settings["permission"], f"{prefix}permission"
-        for action, said in ({"*": value} if isinstance(value, str) else mapping(value, where)).items():
+        for action, given in ({"*": value} if isinstance(value, str) else mapping(value, where)).items():
             here = f"{where}.{action}"
             hint = FORK if action == "rules" else ""
-            if isinstance(said, str):
-                yield Rule(action, "*", effect(said, here, hint), here)
+            if isinstance(given, str):
+                yield Rule(action, "*", effect(given, here, hint), here)
                 continue
-            for resource, each in mapping(said, here, hint).items():
+            for resource, each in mapping(given, here, hint).items():
                 yield Rule(action, resource, effect(each, f"{here}.{resource}", hint), here)
 
 
@@ -277,8 +277,8 @@ def write(flat: Flat) -> Exported:
         )
     listed: list[dict[str, str]] = []
     for action, rules in (("read", reads), ("edit", edits)):
-        said = _crossing(action, rules, left)
-        listed += [{"action": action, "resource": each, "effect": str(effect)} for each, effect in said]
+        crossed = _crossing(action, rules, left)
+        listed += [{"action": action, "resource": each, "effect": str(effect)} for each, effect in crossed]
     commands: list[tuple[str, Effect]] = []
     for pattern, result in flat.run:
         one = as_text(pattern, result)
@@ -295,7 +295,7 @@ def _crossing(action: str, rules: list[tuple[str, Effect]], left: list[Left]) ->
     """Return the rules with stars that cross slashes; a rule that would allow more is left out."""
     from ringfence.toolkit.formats.flatten import crossing, stricter
 
-    said: list[tuple[str, Effect]] = []
+    crossed: list[tuple[str, Effect]] = []
     for pattern, result in rules:
         exact = crossing(pattern, Effect.ALLOW)
         if exact is None:
@@ -305,5 +305,5 @@ def _crossing(action: str, rules: list[tuple[str, Effect]], left: list[Left]) ->
         if exact is None and result is Effect.ALLOW:
             continue
         more = [(each, result) for each in crossing(pattern, result) or ()]
-        said = stricter(said, more) if exact is None else said + more
-    return said
+        crossed = stricter(crossed, more) if exact is None else crossed + more
+    return crossed

@@ -60,7 +60,7 @@ class Tier:
     `stricter`: denials and asks that apply after all other rules.
     """
 
-    said: dict[str, list[PlacedRule]] = field(default_factory=dict)
+    rules: dict[str, list[PlacedRule]] = field(default_factory=dict)
     stricter: dict[str, list[PlacedRule]] = field(default_factory=dict)
 
     def keep(self, keys: Iterable[str], rules: Iterable[PlacedRule]) -> None:
@@ -85,7 +85,7 @@ def read(file: str, setting: Setting) -> Imported:
         own = mapping(value, where)
         tier = _tier(part(own, "permission", f"{where}."), f"{where}.permission", out)
         _switches(part(own, "tools", f"{where}."), f"{where}.tools", tier, out)
-        if tier.said or tier.stricter:
+        if tier.rules or tier.stricter:
             out.agents[name] = _judge([tier, everybody], name, out, setting)
     out.left = list(dict.fromkeys(out.left))
     if not setting.absolute:
@@ -102,7 +102,7 @@ def _tier(maps: dict[str, Any], prefix: str, out: Imported) -> Tier:
     for key, value in maps.items():
         where = f"{prefix}.{key}"
         if key == "*" or (key in NAMED and key not in OTHERS):
-            tier.said[key] = _rules(value, where)
+            tier.rules[key] = _rules(value, where)
         elif key in OTHERS:
             tier.keep(OTHERS[key], _rules(value, where))
             why = f"a policy has no rule for this tool alone; denied and asked under {', '.join(OTHERS[key])}"
@@ -124,7 +124,7 @@ def _beside(key: str, value: Any, everybody: Tier, out: Imported) -> None:
     rules = _rules(value, where)
     everybody.keep([each for each in keys if each not in OTHERS], rules)
     why = "the fork reads only permission.rules; "
-    if all(said is Effect.ALLOW for _, said, _ in rules):
+    if all(each is Effect.ALLOW for _, each, _ in rules):
         why += "an allow there is left out"
     else:
         why += "what is denied or asked here is kept, after all other rules"
@@ -162,11 +162,11 @@ def _judge(tiers: list[Tier], agent: str, out: Imported, setting: Setting) -> Ma
     for key, tool, action, theirs in TOOLS:
         default = Effect.ALLOW if theirs == "read" else Effect.ASK
         writing = Writing(default, out.left, Entry("*", default, NO_RULE))
-        said = [
-            rule for name in ("*", theirs) for tier in reversed(tiers) for rule in tier.said.get(name, ())
+        listed = [
+            rule for name in ("*", theirs) for tier in reversed(tiers) for rule in tier.rules.get(name, ())
         ]
         more = [rule for tier in reversed(tiers) for rule in tier.stricter.get(theirs, ())]
-        for pattern, effect_, where in tightened(said, more, lambda rule: rule[1]):
+        for pattern, effect_, where in tightened(listed, more, lambda rule: rule[1]):
             variants = _variants(pattern, setting)
             if not variants:
                 why = "matches no path in the workspace"
@@ -201,8 +201,8 @@ def write(flat: Flat) -> Exported:
     rules: dict[str, dict[str, str]] = {}
     lists = {"read": flat.actions["read"], "write": puts, "edit": edits, "delete": flat.actions["delete"]}
     for key, listed in lists.items():
-        said, inexact = longest_decides(listed, flat.root, "write" if key == "edit" else key)
-        rules[key] = said
+        longest, inexact = longest_decides(listed, flat.root, "write" if key == "edit" else key)
+        rules[key] = longest
         left += inexact
     text = json.dumps({"permission": {"rules": rules}}, indent=2, ensure_ascii=False) + "\n"
     return Exported(text, tuple(dict.fromkeys(left)))

@@ -129,15 +129,15 @@ class PairWalk:
         self, one: int, other: int, reported: set[tuple[Effect, Effect, Cause, Cause]]
     ) -> Iterator[tuple[bool, tuple[Effect, Effect]]]:
         for directory in (False, True):
-            said, result = self._source.verdicts[one][directory], self._target.verdicts[other][directory]
+            source, result = self._source.verdicts[one][directory], self._target.verdicts[other][directory]
             if self._denies_only:
-                said, result = _DENY_OR_NOT[said], _DENY_OR_NOT[result]
-            if said is result:
+                source, result = _DENY_OR_NOT[source], _DENY_OR_NOT[result]
+            if source is result:
                 continue
-            key = said, result, self._source.cause(one, directory), self._target.cause(other, directory)
+            key = source, result, self._source.cause(one, directory), self._target.cause(other, directory)
             if key not in reported:
                 reported.add(key)
-                yield directory, (said, result)
+                yield directory, (source, result)
 
     def _path(self, nodes: list[tuple[int, int, int, int, int]], at: int) -> str:
         letters = []

@@ -166,13 +166,13 @@ class Machine:
             first, last, _ = self._lay(language.part)
             self._join(last, first)
             return first, last, True
-        laid = [self._lay(part) for part in language.parts]
+        placed = [self._lay(part) for part in language.parts]
         if isinstance(language, Either):
-            first = reduce(int.__or__, (each[0] for each in laid), 0)
-            last = reduce(int.__or__, (each[1] for each in laid), 0)
-            return first, last, any(each[2] for each in laid)
+            first = reduce(int.__or__, (each[0] for each in placed), 0)
+            last = reduce(int.__or__, (each[1] for each in placed), 0)
+            return first, last, any(each[2] for each in placed)
         first, last, empty = 0, 0, True
-        for head, tail, none in laid:
+        for head, tail, none in placed:
             self._join(last, head)
             first |= head if empty else 0
             last = tail | (last if none else 0)

@@ -92,7 +92,7 @@ class PolicyMachine:
         ]
         self.machine = Machine(self._languages)
         plain: list[Listed] = [
-            [rule for said, rules, excepts in floor if said is effect and not excepts for rule in rules]
+            [rule for listed, rules, excepts in floor if listed is effect and not excepts for rule in rules]
             for effect in (Effect.DENY, Effect.ASK)
         ]
         self._ladders = [
@@ -150,7 +150,7 @@ class PolicyMachine:
         """Return the strictest verdict of tier chains and mandatory rules, with its cause."""
         best = max(
             (_ladder(ladder, bits, directory, at) for at, ladder in enumerate(self._ladders)),
-            key=lambda said: said[0],
+            key=lambda pair: pair[0],
         )
         floor = [(each.decides(bits, directory), -1 - at) for at, each in enumerate(self._plain)]
         for at, (rules, excepts) in enumerate(self._excepting):
@@ -169,12 +169,12 @@ def _ladder(ladder: list[list[LastMatch]], bits: int, directory: bool, number: i
     """
     for at, tier in enumerate(ladder):
         *keyed, anything = [each.decides(bits, directory) for each in tier]
-        said = [(key, decided) for key, decided in enumerate(keyed) if decided]
-        denies = [(key, decided) for key, decided in said if key and decided[0] is Effect.DENY]
-        if said and said[0][1][0] is not Effect.DENY and denies:
-            said = denies
-        if said:
-            key, decided = said[0]
+        matched = [(key, decided) for key, decided in enumerate(keyed) if decided]
+        denies = [(key, decided) for key, decided in matched if key and decided[0] is Effect.DENY]
+        if matched and matched[0][1][0] is not Effect.DENY and denies:
+            matched = denies
+        if matched:
+            key, decided = matched[0]
             return decided[0], (number, at, key, decided[1])
         if anything:
             return anything[0], (number, at, len(keyed), anything[1])

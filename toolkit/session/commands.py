@@ -47,8 +47,8 @@ def scratches_of(context: Context) -> Scratches:
     folder = context.state.folder
     if folder is None:
         if context.state not in _IN_MEMORY:
-            made, held = temporary_folder()
-            _IN_MEMORY[context.state] = made, weakref.finalize(context.state, remove_folder, made, held)
+            made, lock = temporary_folder()
+            _IN_MEMORY[context.state] = made, weakref.finalize(context.state, remove_folder, made, lock)
         folder, _ = _IN_MEMORY[context.state]
     beside = str(Path(folder, FOLDER))
     used = running.usable_folder(beside)

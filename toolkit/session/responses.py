@@ -115,8 +115,8 @@ def _failed(plan: Plan, outcome: Outcome) -> Failed:
         if missed is not None:
             found[path] = Failure(missed.code, missed.why, missed.path, stay)
         else:
-            back = outcome.undone.issuperset(numbers)
-            why = f"{'Taken back' if back else 'Left alone'}, because another failed"
+            undone = outcome.undone.issuperset(numbers)
+            why = f"{'Taken back' if undone else 'Left alone'}, because another failed"
             found[path] = Failure("partial_failure", why, path, stay)
     return found
 

@@ -127,7 +127,7 @@ def _play(root: Path, state: Path, screen: Screen) -> bool:
             result = session.call(call)
             _show(result, screen, _deciding(session, result))
             as_wanted = as_wanted and result.status == scene.wants
-        _look_back(session, screen)
+        _show_log(session, screen)
         undone = session.undo(result.data["call_id"])
         screen.line("Now `ringfence undo` undoes the deletion.", "bold")
         _show(undone, screen)
@@ -162,7 +162,7 @@ def _deciding(session: Session, result: Result) -> str:
     return because(decision) if decision and decision.get("rule") else ""
 
 
-def _look_back(session: Session, screen: Screen) -> None:
+def _show_log(session: Session, screen: Screen) -> None:
     screen.line("What the session changed:", "bold")
     rows = [(change.path, f"+{change.additions}", f"-{change.removals}") for change in session.changes()]
     screen.table(("file", "added", "removed"), rows)

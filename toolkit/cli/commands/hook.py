@@ -164,8 +164,8 @@ def _read(file: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise UsageError(f"{file} cannot be read: {said}") from None
+        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise UsageError(f"{file} cannot be read: {why}") from None
 
 
 def _write(file: Path, text: str) -> None:
