@@ -521,7 +521,7 @@ class Content:
 
     @property
     def rules_commands(self) -> bool:
-        """Whether anything is said about commands: a rule, a mandatory item or the section."""
+        """Whether the policy mentions commands: a rule, a mandatory item or the section."""
         return self.has_run_rules or self.commands is not None
 
     @property

@@ -362,7 +362,7 @@ def differs(
 ) -> bool:
     """Return whether the strictest verdicts of some policies differ from those of others, for anything.
 
-    Times, trials and content are not looked at. Undecided beyond the budget.
+    Times, trials and content are not compared. Undecided beyond the budget.
     """
     policies = _PolicyDiff(budget, fold)
     changes = policies.between(old, new, agents([*old, *new], budget=budget))

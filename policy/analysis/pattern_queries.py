@@ -27,7 +27,7 @@ __all__ = ["Budget", "Expired", "PatternQueries", "Undecided", "Wanted", "Witnes
 
 _AT_ONCE: Final = 500  # questions that are put in order, so that the shortest answers come first
 _EXAMPLES: Final = 6  # remembered for each pattern
-_FEW: Final = 8  # alternatives of which the lengths are looked at
+_FEW: Final = 8  # alternatives whose lengths are compared
 _MOST_COMBINED: Final = 32  # alternatives of one group with those of the others, name by name
 _NEVER: Final = sys.maxsize
 _STEM: Final = "a"  # what is put before a dot

@@ -1,7 +1,7 @@
 """Proofs about every path: a verdict never or always occurs, for agents, a tool and a pattern.
 
 Reads no files. A refutation is the shortest path, confirmed by the engine; beyond its bound a statement is
-undecided, never guessed. Each interval between two ends of entries is looked at, and all that content can be.
+undecided, never guessed. Each interval between two ends of entries is examined, and all that content can be.
 """
 
 from __future__ import annotations

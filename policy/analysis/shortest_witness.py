@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from ringfence.policy.analysis.bit_nfa import SLASH, BitNfa
 
 MAX_WORK: Final = 600_000_000  # spent on steps, by how many words of bits they touch; about a minute
-MAX_BYTES: Final = 384 * 1024 * 1024  # of nodes held by one question
+MAX_BYTES: Final = 384 * 1024 * 1024  # of the nodes of one question
 _STEP: Final = 24  # what a step costs however few patterns there are
 _WORDS: Final = 256  # bits that cost as much as one unit more
 _START, _NAMED = 0, 3  # at a name's start, 1 after ".", 2 after "..", 3 within a name

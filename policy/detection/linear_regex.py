@@ -26,7 +26,7 @@ class PatternError(ValueError):
 
 
 class WorkExceeded(Exception):
-    """A search has used up its budget: what it has not looked at must count as found."""
+    """A search has used up its budget: what it has not read must count as found."""
 
 
 class Budget:

@@ -1,6 +1,6 @@
 """Findings about the rules on commands: those that decide nothing, and those that override one another.
 
-Exact, as for paths: every class of commands that the patterns tell apart is looked at.
+Exact, as for paths: every class of commands that the patterns tell apart is examined.
 """
 
 from __future__ import annotations

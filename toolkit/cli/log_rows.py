@@ -77,7 +77,7 @@ def paths(record: dict[str, Any]) -> str:
 
 
 def _why(record: dict[str, Any]) -> str:
-    """The rule behind a verdict; of an answer what the person said."""
+    """The rule behind a verdict; of an answer, the person's reason."""
     if record.get("event") == "approval":
         return f'"{record["reason"]}"' if record.get("reason") else ""
     decision = record.get("decision")

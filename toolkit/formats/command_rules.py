@@ -85,7 +85,7 @@ def _is_plain(word: str) -> bool:
 
 
 def _beyond(words: Sequence[str | None], effect: Effect, why: str) -> Spoken:
-    """Return what is said in place of a text that has no pattern: fewer words, and anything after them."""
+    """Return the pattern in place of a text that has none: fewer words, and anything after them."""
     if effect is Effect.ALLOW:
         return Spoken(None, f"{why}; the allow is left out")
     wider = _valid(words, True, effect, "")

@@ -22,7 +22,7 @@ LISP = Path(__file__).parents[2] / "editors" / "ringfence.el"
 
 
 def follow(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Print a line for each changed path; ends with its reader, or when it is told to."""
+    """Print a line for each changed path; ends with its reader, or at a signal."""
     try:
         with _ending_politely(), open_to_look(arguments) as session:
             bridge = Bridge(session, arguments.session)
@@ -58,7 +58,7 @@ def _wait(stream: TextIO) -> bool:
         time.sleep(_LOOK_AGAIN)
         return True
     poll = select.poll()
-    poll.register(number, 0)  # errors are told unasked
+    poll.register(number, 0)  # errors are reported without a request
     return not poll.poll(_LOOK_AGAIN * 1000)
 
 

@@ -116,7 +116,7 @@ class Question:
         return found
 
     def steps(self) -> list[Step]:
-        """What was looked at for the action and path that decided, then what does not count."""
+        """The rules considered for the action and path that decided, then those that do not count."""
         decision = self.decision
         need = self._decisive()
         explanation = self.policy.explain(

@@ -1,4 +1,4 @@
-"""`replay`: what recorded calls would have been told under another policy."""
+"""`replay`: the verdicts on recorded calls under another policy."""
 
 from __future__ import annotations
 

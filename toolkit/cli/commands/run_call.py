@@ -78,7 +78,7 @@ def call(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def show(result: Result, screen: Screen, *, changed: bool, place: str = "") -> None:
-    """The answer for a person, with the way back when something was changed; or whole as JSON.
+    """The answer for a person, with the command that undoes it when something was changed; or whole as JSON.
 
     `place` are the options with which the commands in a hint find this workspace.
     """

@@ -115,7 +115,7 @@ def _check_asking(arguments: argparse.Namespace, screen: Screen) -> None:
 
 
 def _agreed(arguments: argparse.Namespace, screen: Screen, what: str, facts: dict[str, Any]) -> bool:
-    """Whether it is to be done; with --dry-run it is only told."""
+    """Whether it is to be done; --dry-run only prints it."""
     if arguments.dry_run:
         if screen.as_json:
             screen.json(facts)
