@@ -41,7 +41,7 @@ class ApprovalChannel:
     Calling it puts one request, waits, and leaves the answer in `approvals`, which has to be set first.
     `timeout` is how many seconds one request waits (None: until it expires), `poll_every` how often it is
     looked up whether the request was answered elsewhere. `answering` is the line of the call at hand; `warn`
-    is called when nobody can be asked here any more. `reach` finds what a scope opens (None: it is not known).
+    is called when nobody can be asked here. `reach` finds what a scope opens (None: it is not known).
     """
 
     approvals: Approvals

@@ -1,7 +1,7 @@
 """Rules about commands in other programs' settings: as patterns of words, and the other way round.
 
 Their star stands for any text, also within a word and over several; a policy's stands for a word. What cannot
-be said exactly is said more strictly, or, if it allows, more narrowly or not at all.
+be expressed exactly is made stricter, or, if it allows, narrower or left out.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _beyond(words: Sequence[str | None], effect: Effect, why: str) -> Spoken:
     if effect is Effect.ALLOW:
         return Spoken(None, f"{why}; the allow is left out")
     wider = _valid(words, True, effect, "")
-    return Spoken(wider.pattern, f'{why}; said for "{wider.pattern}", which is stricter')
+    return Spoken(wider.pattern, f'{why}; written as "{wider.pattern}", which is stricter')
 
 
 def _valid(words: Sequence[str | None], rest: bool, effect: Effect, why: str) -> Spoken:
@@ -100,7 +100,7 @@ def _valid(words: Sequence[str | None], rest: bool, effect: Effect, why: str) ->
         except PatternError as error:
             if effect is Effect.ALLOW:
                 return Spoken(None, f"{error.message}; the allow is left out")
-            why = f"{error.message}; said for fewer words, which is stricter"
+            why = f"{error.message}; written with fewer words, which is stricter"
             continue
         return Spoken(text, why)
     return Spoken(EVERYTHING, why)
