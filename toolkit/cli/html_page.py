@@ -12,8 +12,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-_FOLDER = Path(__file__).with_name("pages")
-_LOOK = Path(__file__).parent / "review" / "static" / "style.css"  # of the review pages, which look the same
+_TOOLKIT = Path(__file__).parents[1]
+_FOLDER = _TOOLKIT / "pages"
+_LOOK = _TOOLKIT / "review" / "static" / "style.css"  # of the review pages, which look the same
 
 
 def page(name: str, title: str, data: Any) -> str:

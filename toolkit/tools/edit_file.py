@@ -72,7 +72,13 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     more = {} if len(matches) == 1 else {"replacements": len(matches)}
     return Plan(
         content=content,
-        data={"path": place.named, "line": lines[0], **more, **_messages.written(change, after), "diff": shown},
+        data={
+            "path": place.named,
+            "line": lines[0],
+            **more,
+            **_messages.written(change, after),
+            "diff": shown,
+        },
         changes=(change,),
         title=f"Edit file {preconditions.led_to(place)} {_at_lines(lines)}",
         draw=lambda: diff(place.named, before, after),
@@ -129,7 +135,9 @@ def _matches(  # noqa: PLR0913  one edit and where it is looked for
         return [_Match(start, old, new, where) for start in _apart(data, old, start, hidden)]
     count = _occurrences(data, old, start, hidden)
     if count > 1:
-        message = f"Found {count} matches for the string in '{preconditions.shown(place)}'. Provide a unique string"
+        message = (
+            f"Found {count} matches for the string in '{preconditions.shown(place)}'. Provide a unique string"
+        )
         hint = "take in lines around it until it is unique, or send replace_all: true"
         raise CallError("not_unique", message, where=where, hint=hint, data={"matches": count})
     return [_Match(start, old, new, where)]
