@@ -1,6 +1,7 @@
 """Draws the pictures of the review pages: a busy workspace, seen by an approver, in a real Chromium.
 
-python docs/images/review.py [FOLDER]
+python docs/images/review.py           the pictures of the how-to
+python docs/images/review.py FOLDER    all pages there, wide and narrow, light and dark
 """
 
 from __future__ import annotations
@@ -134,9 +135,19 @@ def served(folder: Path) -> Iterator[tuple[str, str, Path, Path]]:
         server.wait(timeout=30)
 
 
-def draw(browser: Any, address: str, token: str, target: Path) -> None:
-    """Draw each page wide and narrow, light and dark."""
+IN_DOCS = {
+    "inbox-light-1280": "review-inbox",
+    "delete-light-1280": "review-delete",
+    "always-light-1280": "review-always",
+    "edit-light-400": "review-edit-narrow",
+}
+
+
+def draw(browser: Any, address: str, token: str, target: Path, names: dict[str, str]) -> None:
+    """Draw each page wide and narrow, light and dark; with `names` only these pictures, by their names."""
     for width, scheme in ((1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")):
+        if names and not any(name.endswith(f"{scheme}-{width}") for name in names):
+            continue
         context = browser.new_context(viewport={"width": width, "height": 860}, color_scheme=scheme)
         page = context.new_page()
         page.goto(f"{address}/sign-in")
@@ -144,9 +155,11 @@ def draw(browser: Any, address: str, token: str, target: Path) -> None:
         page.keyboard.press("Enter")
         page.wait_for_selector("nav")
         inbox = page.url
-        end = f"-{scheme}-{width}.png"
+        end = f"-{scheme}-{width}"
 
         def shoot(name: str, page: Any = page, end: str = end, whole: bool = width > 1000) -> None:
+            if names and name + end not in names:
+                return
             armed = page.locator("button.arms:visible:not(details *)")
             if armed.count():
                 armed.first.click(trial=True)  # waits until the page takes answers
@@ -157,7 +170,7 @@ def draw(browser: Any, address: str, token: str, target: Path) -> None:
                 "const foot = document.querySelector('.foot p');"
                 "foot.textContent = foot.textContent.replace(/Workspace .*harbour-/, 'Workspace ~/harbour-')"
             )
-            page.screenshot(path=str(target / f"review-{name}{end}"), full_page=whole)
+            page.screenshot(path=str(target / f"{names.get(name + end, name + end)}.png"), full_page=whole)
 
         shoot("inbox")
         for name, title in PAGES.items():
@@ -183,12 +196,14 @@ def main() -> None:
     """Draw all pictures into a folder."""
     from playwright.sync_api import sync_playwright
 
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
+    target, names = Path(__file__).parent, IN_DOCS
+    if len(sys.argv) > 1:
+        target, names = Path(sys.argv[1]), {}
     program = os.environ.get("RINGFENCE_BROWSER") or next(filter(None, map(shutil.which, KNOWN)), None)
     with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         with served(Path(place)) as (address, token, _, _):
-            draw(browser, address, token, target)
+            draw(browser, address, token, target, names)
         browser.close()
 
 

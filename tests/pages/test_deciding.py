@@ -44,6 +44,7 @@ def command(desk: Desk) -> str:
     asked = desk.ask("docs/b.md")
     needs = [
         {"action": action, "path": path, "directory": False, "on_the_way": False, "asks": True}
+        | ({"loses": "deleted"} if action == "delete" else {})
         for action, path in (("write", "docs/c.md"), ("delete", "docs/b.md"))
     ]
     with desk.agent() as session, session.state.transaction() as db:
@@ -183,8 +184,9 @@ def test_a_rule_is_chosen_and_written(window: Any, asking: Desk) -> None:
     window.wait_for_selector("text=Nothing waits for an answer")
     assert [state(asking, one) for one in (asked, other)] == ["settled", "settled"]
     assert '"/docs/*"' in (asking.root / "ringfence.yaml").read_text()
-    window.click("text=Take the rule out")
-    window.wait_for_url("**/")
+    window.click("text=Revoke the rule…")
+    window.click("button:has-text('Revoke the rule')")
+    window.wait_for_selector("h1:has-text('Policy')")
     assert '"/docs/*"' not in (asking.root / "ringfence.yaml").read_text()
 
 

@@ -20,6 +20,7 @@ from ringfence.toolkit.durations import ahead
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.granting.command_requests import notice
 from ringfence.toolkit.granting.effects import effects
+from ringfence.toolkit.granting.losses import loss
 from ringfence.toolkit.granting.needs import name_of, shown_needs
 from ringfence.toolkit.granting.scopes import granted_in_words, scopes
 from ringfence.toolkit.review import activity, diff_view
@@ -37,7 +38,7 @@ class Judged:
     """One need of a plan with its verdict.
 
     `kept` is false for content that could not be restored, `made` true for a missing parent directory, which
-    only a deny stops.
+    only a deny stops; `destroys`: the path is deleted, and not moved.
     """
 
     action: str
@@ -47,11 +48,7 @@ class Judged:
     because: dict[str, Any]
     kept: bool
     made: bool
-
-    @property
-    def destroys(self) -> bool:
-        """Whether the need takes something away."""
-        return self.action == "delete"
+    destroys: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,17 +196,16 @@ def _wider(desk: PageContext, name: str, answer: Answer) -> dict[str, Any]:
 def _judged(session: Session, asked: ApprovalRequest) -> list[Judged]:
     """Return the policy's verdict on each need by itself; the call has the strictest, and its limits."""
     found = []
-    lost = set(asked.decision.get("not_recoverable") or ())
+    losses = loss(asked)
+    gone = {*losses.deleted, *losses.trees}
     for one in shown_needs(asked)[:FILES]:
         action, path = one["action"], one["path"]
         need = Need(action, path, one["directory"], kind=one.get("kind", ""))
         decision = session.policy.decide(asked.agent, asked.tool, [need], fold=session.fold).to_json()
-        found.append(
-            Judged(
-                name_of(one), path, one["directory"], str(decision["effect"]), decision, path not in lost,
-                one["on_the_way"],
-            )
-        )  # fmt: skip
+        kept, made = path not in losses.for_good, one["on_the_way"]
+        destroys = action == "delete" and path in gone
+        effect = str(decision["effect"])
+        found.append(Judged(name_of(one), path, one["directory"], effect, decision, kept, made, destroys))
     return found
 
 
@@ -246,7 +242,7 @@ def _effects(judged: list[Judged], view: RequestView) -> list[Effects]:
 
 def _verb(one: Judged, part: list[diff_view.Line] | None) -> str:
     if one.action == "delete":
-        return "Deletes"
+        return "Deletes" if one.destroys else "Moves away"
     if one.action == "run":
         return "Runs"
     if one.directory or (part and any(line.text.startswith("@@ -0,0 ") for line in part)):

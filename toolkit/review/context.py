@@ -24,6 +24,7 @@ from ringfence.toolkit.approvals.requests import Request as ApprovalRequest
 from ringfence.toolkit.audit import command_records
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.granting.command_requests import notice
+from ringfence.toolkit.granting.confirmations import confirmation
 from ringfence.toolkit.review import diff_view, shown_text
 from ringfence.toolkit.review.accounts import ROLE_NAMES, People, Person, SignIn, SignIns
 from ringfence.toolkit.session.session import Session
@@ -97,6 +98,7 @@ class PageContext:
             "at": shown_text.at,
             "url": url,
             "notice": notice,
+            "afterwards": lambda request: confirmation(request).next,
             **_COMMANDS,
         }
         self.templates.globals |= {"plural": plural, "rule_of": rule_of}

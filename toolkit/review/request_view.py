@@ -14,14 +14,16 @@ from markupsafe import Markup
 
 from ringfence.toolkit.approvals.requests import Request
 from ringfence.toolkit.audit.command_records import CHANGES, TO_RUN
+from ringfence.toolkit.granting.losses import Loss, loss
 from ringfence.toolkit.review import diff_view
 from ringfence.toolkit.review.diff_view import Line
 from ringfence.toolkit.review.shown_text import boxed, command, path
 from ringfence.toolkit.text import escape, plural
 
+TASKS = "delete_tasks"
 DELETE, MOVE, EDIT, RUN, EFFECTS, OTHER = "delete", "move", "edit", "run", "effects", "other"
 _SORTS = {
-    **dict.fromkeys(("delete", "delete_file", "delete_tasks"), DELETE),
+    **dict.fromkeys(("delete", "delete_file", TASKS), DELETE),
     "move_file": MOVE,
     **dict.fromkeys(("edit_file", "insert_at_line", "create_file", "copy_file", "create_directory"), EDIT),
 }
@@ -41,14 +43,22 @@ class RequestView:
     lines: list[Line] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lines", diff_view.lines(self._preview))
+        object.__setattr__(self, "lines", diff_view.lines(self.preview))
 
     @property
-    def _preview(self) -> str:
+    def preview(self) -> str:
         """The preview without a command's own line, which could look like anything."""
         given = str(self.request.arguments.get("command", ""))
         head = f"$ {escape(given, newlines=True)}\n"
         return self.request.preview.removeprefix(head) if self.request.of_command else self.request.preview
+
+    @property
+    def diff(self) -> str:
+        """The diff alone: of a command without how it ended and what it printed, which stand by themselves."""
+        text = self.preview
+        if self.sort != EFFECTS:
+            return text
+        return text.partition("\n\n")[2].partition("\n\noutput (")[0]
 
     @cached_property
     def sort(self) -> str:
@@ -57,32 +67,29 @@ class RequestView:
         return asked or _SORTS.get(self.request.tool, OTHER)
 
     @cached_property
+    def loss(self) -> Loss:
+        """What it takes away, as it is defined for every interface."""
+        return loss(self.request)
+
+    @property
     def deleted(self) -> tuple[str, ...]:
         """The files that are deleted; what a move takes away is not lost."""
-        if self.sort == MOVE:
-            return ()
-        needs = self.request.needs
-        return tuple(n["path"] for n in needs if n["action"] == "delete" and not n["directory"])
+        return self.loss.deleted
 
-    @cached_property
+    @property
     def replaces(self) -> bool:
         """Whether content that is there is replaced as a whole."""
-        one, kinds = self.request, {need.get("kind") for need in self.request.needs}
-        over = (
-            "\nreplaces " in f"\n{one.preview}" if self.sort == MOVE else one.title.startswith("Overwrite ")
-        )
-        return self.sort in (MOVE, EDIT) and (over or "replace" in {*kinds, one.decision.get("kind")})
+        return bool(self.loss.replaced)
 
-    @cached_property
+    @property
     def tree(self) -> bool:
         """Whether a directory is deleted."""
-        needs = self.request.needs
-        return self.sort != MOVE and any(n["action"] == "delete" and n["directory"] for n in needs)
+        return bool(self.loss.trees)
 
-    @cached_property
+    @property
     def lost(self) -> tuple[str, ...]:
         """The files that could not be restored."""
-        return tuple(map(str, self.request.decision.get("not_recoverable") or ()))
+        return self.loss.for_good
 
     @cached_property
     def executable(self) -> tuple[str, ...]:
@@ -90,11 +97,12 @@ class RequestView:
         modes = (_EXECUTABLE.fullmatch(line.text) for line in self.lines if line.kind == "note")
         return tuple(each[3] for each in modes if each and int(each[2], 8) & 0o111 & ~int(each[1], 8))
 
-    @cached_property
+    @property
     def destroys(self) -> bool:
-        """Whether something is deleted, replaced as a whole, or lost."""
-        tasks = self.request.tool == "delete_tasks"
-        return bool(self.deleted or self.tree or self.replaces or self.lost or tasks)
+        """Whether something is deleted, replaced as a whole, or lost; what a command rewrites is an edit."""
+        found = self.loss
+        rewrites = found.replaced and self.sort != EFFECTS
+        return bool(found.deleted or found.trees or found.for_good or rewrites) or self.request.tool == TASKS
 
     @cached_property
     def kind(self) -> str:
@@ -144,12 +152,13 @@ class RequestView:
     @cached_property
     def tick(self) -> bool:
         """Whether approving needs a tick that repeats the loss: for trees, deletions of commands, losses."""
-        return bool(self.tree or self.lost or (self.sort in (EFFECTS, OTHER) and self.deleted))
+        deletes = self.sort in (EFFECTS, OTHER) and self.loss.deleted
+        return bool(self.loss.needs_second_look or deletes)
 
     @cached_property
     def button(self) -> str:
         """What approving does, for its button."""
-        if self.sort == DELETE and self.request.tool != "delete_tasks":
+        if self.sort == DELETE and self.request.tool != TASKS:
             return f"Delete {plural(len(self.deleted), 'file')}" if self.deleted else "Delete the directory"
         if self.sort == EFFECTS:
             return f"Apply the {plural(self.effects, 'effect')}"

@@ -1,4 +1,4 @@
-"""Rule pages: rules that would answer a request for good, each with what it opens, and their revocation.
+"""Rule pages: rules that would answer a request for good, each with what it opens before it is written.
 
 Only a signed-in person who may decide gets here. What is written is what was shown: the end and the new bytes
 of the policy's file are checked against the page.
@@ -16,16 +16,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ringfence.policy import Policy
 from ringfence.policy.errors import PolicyError
 from ringfence.toolkit.approvals.requests import GRANTED, PENDING, SETTLED, USED
 from ringfence.toolkit.approvals.requests import Request as ApprovalRequest
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.granting.scopes import scopes
 from ringfence.toolkit.review.accounts import DECIDE
-from ringfence.toolkit.review.context import PageContext, form, is_early, is_local, person_of, to
+from ringfence.toolkit.review.context import PageContext, form, is_early, person_of, to
 from ringfence.toolkit.review.request_view import RequestView
-from ringfence.toolkit.rule_offers import answering, policy_file
+from ringfence.toolkit.rule_offers import answering
 from ringfence.toolkit.rule_offers.offers import PROVED, Offer
 from ringfence.toolkit.rule_offers.rule_ends import ENDS, NEVER, TODAY, WEEK, rule_end
 from ringfence.toolkit.rule_offers.settling import Settled, by_rule
@@ -72,18 +71,9 @@ def routes(desk: PageContext) -> list[Route]:
         written = await desk.run(lambda: _write(desk, name, width, fields, person.name))
         return to(request, f"/approvals/{name}/answered" if written else f"{again}&changed=1")
 
-    async def revoke(request: Request) -> Response:
-        """Take a rule of an answer out of the policy. CallError `forbidden`, `not_found`."""
-        person, fields = await form(request, DECIDE)
-        rule = str(request.path_params["rule"])
-        await desk.run(lambda: _revoke(desk, rule, person.name))
-        place = fields.get("next", "")
-        return to(request, place if is_local(place) else "/policy")
-
     return [
         Route("/approvals/{id}/rule", choose, methods=["GET"]),
         Route("/approvals/{id}/rule", write, methods=["POST"]),
-        Route("/rules/{rule}/revoke", revoke, methods=["POST"]),
     ]
 
 
@@ -185,14 +175,3 @@ def _until(text: str, now: float) -> int | None:
     if until <= now:
         raise CallError("invalid_arguments", "The rule would end before it begins", where="until")
     return until
-
-
-def _revoke(desk: PageContext, rule: str, by: str) -> None:
-    if desk.source is None:
-        raise CallError("not_found", f"There is no policy file with a rule '{rule}'")
-    try:
-        policy = Policy.load(desk.source, kept=False)
-        file, data = answering.without(policy, desk.source, rule)
-    except PolicyError as error:
-        raise CallError("policy_invalid", f"The policy does not load: {error.problems[0].message}") from None
-    desk.session.approvals.revoke_rule(rule, by=by, first=lambda: policy_file.replace(file, data))
