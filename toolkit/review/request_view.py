@@ -54,7 +54,7 @@ class RequestView:
 
     @property
     def diff(self) -> str:
-        """The diff alone: of a command without how it ended and what it printed, which stand by themselves."""
+        """The diff alone: of a command without how it ended and what it printed, which are shown apart."""
         text = self.preview
         if self.sort != EFFECTS:
             return text
