@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from ringfence.toolkit.approvals.requests import Request
 from ringfence.toolkit.audit.command_records import CHANGES, TO_RUN
-from ringfence.toolkit.granting.losses import Loss, loss
+from ringfence.toolkit.granting.losses import Loss, loss, needs_second_look
 from ringfence.toolkit.review import diff_view
 from ringfence.toolkit.review.diff_view import Line
 from ringfence.toolkit.review.shown_text import boxed, command, path
@@ -153,7 +153,7 @@ class RequestView:
     def tick(self) -> bool:
         """Whether approving needs a tick that repeats the loss: for trees, deletions of commands, losses."""
         deletes = self.sort in (EFFECTS, OTHER) and self.loss.deleted
-        return bool(self.loss.needs_second_look or deletes)
+        return bool(needs_second_look(self.request) or deletes)
 
     @cached_property
     def button(self) -> str:
