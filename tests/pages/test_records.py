@@ -139,6 +139,9 @@ def test_what_is_deleted_comes_first_and_is_marked(page: Any) -> None:
     assert "1 file is left alone, because another session changed it later" in side.inner_text()
     side.locator("button").click()
     assert "Nothing is written yet" in page.inner_text("main")
+    assert page.inner_text("section.decide button") == "Make these 3 changes"
+    assert page.locator("li.is-loss .path").all_inner_texts() == ["web/retry.ts"]
+    assert violations(page) == []
     assert page.locator("section:has(#left) .path").all_inner_texts() == ["web/basket.ts"]
 
 

@@ -97,14 +97,20 @@ class MatrixView:
         return len(self.kinds) == 1
 
 
-def view(workspace: Workspace, policy: Policy, asked: Asked) -> MatrixView:
-    """Return what an address asks for. Raises CallError for a workspace that cannot be read."""
-    kinds = agents_of(policy)
-    kinds = [*kinds[1:], kinds[0]]  # named agents first, then everybody else
+def judge(workspace: Workspace, policy: Policy, *, every: bool) -> Matrix:
+    """Return the verdicts on a workspace's own files, with `every` on all names, up to a bound.
+
+    Named agents come first, then everybody else. Raises CallError for a workspace that cannot be read.
+    """
+    everybody, *named = agents_of(policy)
+    agents = (*named, everybody)
+    return matrix(workspace, policy, paths.ROOT, agents, actions_of(policy), every=every, most=LOOKED_AT)
+
+
+def view(workspace: Workspace, policy: Policy, judged: Matrix, asked: Asked) -> MatrixView:
+    """Return what an address asks for, of these verdicts."""
+    kinds = list(dict.fromkeys(agent for agent, _ in judged.columns))
     agents = kinds[asked.first : asked.first + AGENTS] or kinds[:AGENTS]
-    judged = matrix(
-        workspace, policy, paths.ROOT, kinds, actions_of(policy), every=asked.every, most=LOOKED_AT
-    )
     words = asked.words.lower().split()
     keeps = FILTERS[asked.show][1] if asked.show in FILTERS else None
     tree = matrix_tree.tree(judged, keeps)
