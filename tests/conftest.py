@@ -91,6 +91,8 @@ SLOW = (
     "tests/property/",
     "tests/race/",
     "tests/review/",
+    "tests/rule_offers/test_features_property.py::test_no_offered_rule",
+    "tests/rule_offers/test_property.py::test_an_offered_rule",
     "tests/sandbox/",
     "tests/seeds/",
     "tests/serving/",
