@@ -9,6 +9,7 @@ import bisect
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.model import RUN, Detector, Effect, Mandatory, Rule, names_action
 from ringfence.policy.patterns.syntax import Fold, Folding
 
+_SHARE = 8  # one question takes at most this part of the work that is left
 _AFTER = "every agent, tool and action after these"  # that the bound was reached at
 
 
@@ -166,8 +168,9 @@ class _PolicyDiff:
                     alike.setdefault(both.meaning, []).append(both)
             for group in alike.values():
                 try:
-                    self.budget.spend(1)
-                    changes += self._of_kinds(questions, group, len(actions))
+                    with _share(self.budget):
+                        self.budget.spend(1)
+                        changes += self._of_kinds(questions, group, len(actions))
                 except Undecided as error:
                     where = group[0].after[0]
                     self.undecided.append(f"{name}, {where.tool} {where.action}: {error}")
@@ -186,9 +189,9 @@ class _PolicyDiff:
         if _plain(both.before[0]) == _plain(both.after[0]):
             return
         known = self._known.get(both.meaning)
-        if known is None:
-            known = self._known[both.meaning] = tuple(_changes(questions, both.before, both.after))
-        for each in known:
+        made: list[Change] = []
+        for each in _changes(questions, both.before, both.after, self.undecided) if known is None else known:
+            made.append(each)
             first = both.after[0]
             named = [(where.after[0].tool, where.after[0].action) for where in group]
             if len(group) == kinds > 1:  # every kind: the action itself
@@ -196,6 +199,7 @@ class _PolicyDiff:
                 named = [(action if names_action(first.tool) else first.tool, action)]
             for tool, action in named:
                 yield replace(each, agent=first.agent, tool=tool, action=action)
+        self._known[both.meaning] = tuple(made)
 
 
 class _Both(NamedTuple):
@@ -253,10 +257,13 @@ def _floor(floor: Iterable[Mandatory]) -> list[tuple[Effect, tuple[str, ...], tu
 
 
 def _changes(
-    ask: VerdictQueries, were: Sequence[QueryContext], are: Sequence[QueryContext]
+    ask: VerdictQueries, were: Sequence[QueryContext], are: Sequence[QueryContext], undecided: list[str]
 ) -> Iterator[Change]:
-    """Yield the changes for paths that some changed rule matches; no other path can change."""
-    before, after = were[0], are[0]
+    """Yield the changes for paths that some changed rule matches; no other path can change.
+
+    A question that takes too much work is added to `undecided`, and the next one is asked.
+    """
+    before, after, budget = were[0], are[0], ask.automaton.budget
     for pattern in dict.fromkeys(_changed(before, after)):
         near = _near(ask, pattern, (before, after))
         old, new = _restricted(before, near), _restricted(after, near)
@@ -276,11 +283,30 @@ def _changes(
                     continue
                 under = ask.floor_below(floor, Effect(max(one, other) - 1))
                 both = (wanted & each & under for each in ask.verdict(new, other) for wanted in ways)
-                found = ask.find(both)
+                try:
+                    with _share(budget):
+                        found = ask.find(both)
+                except Undecided as error:
+                    if budget.over:
+                        raise
+                    what = f'{after.tool} {after.action}, "{pattern}" from {one} to {other}'
+                    undecided.append(f"{after.agent}, {what}: {error}")
+                    continue
                 if found is not None:
                     confirm(were, found, one)
                     rule = confirm(are, found, other)
                     yield Change(after.agent, after.tool, after.action, one, other, pattern, found, rule)
+
+
+@contextmanager
+def _share(budget: Budget) -> Iterator[None]:
+    """Leave the greater part of the work to the questions after this one."""
+    reserved = budget.reserved
+    budget.reserved = budget.work - max(budget.work - reserved, 0) // _SHARE
+    try:
+        yield
+    finally:
+        budget.reserved = reserved
 
 
 def _maps(where: QueryContext) -> list[tuple[Rule, ...]]:

@@ -10,7 +10,7 @@ from ringfence.policy import ACTIONS, Policy, PolicyError
 from ringfence.policy.analysis.diff import Change, Comparison, compare
 from ringfence.policy.analysis.epochs import period_of
 from ringfence.policy.analysis.prove import prove as prove_all
-from ringfence.policy.analysis.shortest_witness import Budget
+from ringfence.policy.analysis.shortest_witness import MAX_WORK, Budget
 from ringfence.policy.commands import patterns as word_patterns
 from ringfence.policy.model import EFFECTS, RUN, WRITE_KINDS, Invariant
 from ringfence.policy.patterns.syntax import Folding, PatternError, parse, parse_agent
@@ -23,8 +23,10 @@ from ringfence.toolkit.cli.output import STYLES, Screen
 from ringfence.toolkit.cli.runner import DONE, FELL_SHORT, UsageError, deadline
 from ringfence.toolkit.cli.time_option import times_of
 from ringfence.toolkit.project_root import POLICY_FILE
-from ringfence.toolkit.text import escape
+from ringfence.toolkit.text import escape, plural
 
+_WORK = MAX_WORK // 2  # of a comparison: about half a minute
+_NAMED = 12  # questions without an answer
 _NONE = "version: 1\n"  # where there is no policy everything asks
 _BROKEN = 'version: 1\nrules: {"*": deny}\n'
 
@@ -67,7 +69,7 @@ def _statement(arguments: argparse.Namespace, policy: Policy) -> Invariant:
 
 def diff(arguments: argparse.Namespace, screen: Screen) -> int:
     """Compare two policies over every path, or every policy of a repository with what it was."""
-    budget = Budget(expired=deadline(arguments.deadline))
+    budget = Budget(_WORK, expired=deadline(arguments.deadline))
     if arguments.all:
         return _diff_all(arguments, screen, budget)
     if arguments.new is None:
@@ -156,8 +158,11 @@ def _show(found: Comparison, screen: Screen) -> None:
         screen.table(_CHANGES, [_row(change) for change in order])
     for line in found.settings:
         screen.line(line)
-    for line in found.undecided:
-        screen.line(f"too complex: {line}", STYLES["ask"])
+    for line in found.undecided[:_NAMED]:
+        screen.line(f"not decided: {line}", STYLES["ask"])
+    if len(found.undecided) > _NAMED:
+        left = plural(len(found.undecided) - _NAMED, "more question")
+        screen.line(f"not decided: {left}, which --json lists", STYLES["ask"])
     if found.widens:
         screen.line("the new policy is more permissive", "red")
     elif found.changes or found.settings:
