@@ -32,7 +32,8 @@ from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.model import RUN, Detector, Effect, Mandatory, Rule, names_action
 from ringfence.policy.patterns.syntax import Fold, Folding
 
-_SHARE = 8  # one question takes at most this part of the work that is left
+# One question takes at most an eighth of the work that is left, or at least so much of it.
+_SHARE, LEAST = 8, 20_000_000
 _AFTER = "every agent, tool and action after these"  # that the bound was reached at
 
 
@@ -302,7 +303,8 @@ def _changes(
 def _share(budget: Budget) -> Iterator[None]:
     """Leave the greater part of the work to the questions after this one."""
     reserved = budget.reserved
-    budget.reserved = budget.work - max(budget.work - reserved, 0) // _SHARE
+    part = max((budget.work - reserved) // _SHARE, LEAST)
+    budget.reserved = max(reserved, budget.work - part)
     try:
         yield
     finally:
