@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -405,29 +406,20 @@ def test_labels() -> None:
     ]
 
 
-def test_in_a_real_terminal(desk: Desk, tmp_path: Path) -> None:
-    """As a person would: in tmux, by keys, looking at the screen."""
+@contextmanager
+def real_terminal(desk: Desk, folder: Path, size: tuple[int, int]) -> Iterator[Callable[..., str]]:
+    """The program in tmux, by a function that presses a key until some words are on the screen."""
     if shutil.which("tmux") is None:
         pytest.skip("no tmux: apt-get install tmux")
-    (desk.root / "ringfence.yaml").write_text(POLICY)
-    desk.call("delete", path="a", description="no longer needed")
-    server = ["tmux", "-S", str(tmp_path / "socket"), "-f", "/dev/null"]
-    program = [
-        sys.executable,
-        "-m",
-        "ringfence",
-        "watch",
-        "--root",
-        str(desk.root),
-        "--state",
-        str(desk.state),
-    ]
-    command = [*server, "new-session", "-d", "-x", "120", "-y", "40", shlex.join(program)]
+    server = ["tmux", "-S", str(folder / "socket"), "-f", "/dev/null"]
+    places = ["--root", str(desk.root), "--state", str(desk.state)]
+    program = shlex.join([sys.executable, "-m", "ringfence", "watch", *places])
+    command = [*server, "new-session", "-d", "-x", str(size[0]), "-y", str(size[1]), program]
     subprocess.run(command, check=True, env={**os.environ, "TERM": "xterm-256color", "PYTHONPATH": str(HERE)})
 
-    def screen(wanted: str, press: str | None = None) -> str:
-        for _ in range(30):
-            if press is not None:
+    def screen(wanted: str, press: str | None = None, *, times: int = 30) -> str:
+        for turn in range(30):
+            if press is not None and turn < times:
                 subprocess.run([*server, "send-keys", press], check=True)
             for _ in range(7):  # longer than the hold, which each key that comes too early begins anew
                 found = subprocess.run(
@@ -439,15 +431,33 @@ def test_in_a_real_terminal(desk: Desk, tmp_path: Path) -> None:
         raise AssertionError(f"{wanted!r} is not on the screen:\n{found}")
 
     try:
-        assert "Approvals (1)" in screen("no longer needed")
-        assert "x: take it back" in screen("Approvals (0)", press="a")
-        assert desk.call("delete", path="a", description="no longer needed").ok
-        screen("night (1 file)")
-        subprocess.run([*server, "send-keys", "End"], check=True)
-        assert "-a two" in screen("deleted in session")
+        yield screen
         subprocess.run([*server, "send-keys", "q"], check=True)
     finally:
         subprocess.run([*server, "kill-server"], check=False, capture_output=True)
+
+
+def test_in_a_real_terminal(desk: Desk, tmp_path: Path) -> None:
+    """As a person would: in tmux, by keys, looking at the screen."""
+    (desk.root / "ringfence.yaml").write_text(POLICY)
+    desk.call("delete", path="a", description="no longer needed")
+    with real_terminal(desk, tmp_path, (120, 40)) as screen:
+        assert "Approvals (1)" in screen("no longer needed")
+        assert "x: take it back" in screen("Approvals (0)", "a")
+        assert desk.call("delete", path="a", description="no longer needed").ok
+        screen("night (1 file)")
+        assert "-a two" in screen("deleted in session", "End", times=1)
+
+
+def test_a_rule_in_a_small_real_terminal(desk: Desk, tmp_path: Path) -> None:
+    (desk.root / "ringfence.yaml").write_text(POLICY)
+    desk.call("delete", path="a")
+    with real_terminal(desk, tmp_path, (80, 24)) as screen:
+        screen("✕ deletes 1 file: a; undo can restore")
+        assert "this file: /a; opens nothing else" in screen("A rule for: Delete file a", "c")
+        screen("Write this rule into ringfence.yaml?", "Enter", times=1)
+        screen("answered by rule r-", "y")
+        assert '"/a": {effect: allow, until:' in (desk.root / "ringfence.yaml").read_text()
 
 
 def test_the_pictures_and_the_page_have_every_key() -> None:

@@ -23,7 +23,7 @@ def watch(arguments: argparse.Namespace, screen: Screen) -> int:
     from ringfence.toolkit.cli.watch.app import Watch
 
     def act_as(agent: str, name: str) -> Session:
-        return open_as(arguments, agent, name)
+        return open_as(arguments, agent, name or None)
 
     with open_to_look(arguments) as session:
         source = source_of(arguments, root_of(arguments)[0])

@@ -22,7 +22,7 @@ from ringfence.toolkit.rule_offers.proposals import Proposal
 from ringfence.toolkit.rule_offers.settling import together
 from ringfence.toolkit.text import age, escape, plural, when
 
-LISTED = 200  # entries of one kind in the list; more are counted
+LISTED, FILES = 200, 100  # requests in the list, and files or commands of one session; more are counted
 LONGEST = 240  # characters of a title in the list, unless two titles would look alike
 BY_SESSION, BY_LOSS, BY_AGE = "by session", "losses first", "oldest first"
 ORDERS = (BY_SESSION, BY_LOSS, BY_AGE)
@@ -130,7 +130,7 @@ def _pending(pending: Sequence[Request], order: str, now: float) -> Iterator[Ent
                 if shown <= LISTED:
                     yield Entry(request, _row(request, titles[request.title], now, inside=len(group) > 1))
     if shown > LISTED:
-        yield _and_more(shown)
+        yield _and_more(shown - LISTED)
 
 
 def _groups(pending: Sequence[Request], order: str) -> list[tuple[str | None, list[Request]]]:
@@ -175,15 +175,15 @@ def _answered(board: Board, rules: Sequence[AnsweredRule]) -> Iterator[Entry]:
 def _work(one: Work) -> Iterator[Entry]:
     count = plural(len(one.files), "file") + (", earlier ones not counted" if one.earlier else "")
     yield Entry(one, Text(f"{escape(one.session)} ({count})", style="bold"))
-    for record in one.commands[-LISTED:]:
+    for record in one.commands[-FILES:]:
         yield Entry(Ran(one.session, record), Text("  ").append_text(drawing.command_line(record)))
     for agent, files in _by_agent(one).items():
         if agent:
             yield Entry(None, Text(f"  {escape(agent)}", style="cyan"))
-        for file in files[:LISTED]:
+        for file in files[:FILES]:
             yield Entry((one, file), Text("  ").append_text(drawing.counts(file)))
-        if len(files) > LISTED:
-            yield _and_more(len(files))
+        if len(files) > FILES:
+            yield _and_more(len(files) - FILES)
 
 
 def _by_agent(one: Work) -> dict[str, list[Changed]]:
@@ -196,5 +196,5 @@ def _by_agent(one: Work) -> dict[str, list[Changed]]:
     return dict(sorted(found.items()))
 
 
-def _and_more(total: int) -> Entry:
-    return Entry(None, Text(f"… and {total - LISTED:,} more", style="dim"))
+def _and_more(left_out: int) -> Entry:
+    return Entry(None, Text(f"… and {left_out:,} more", style="dim"))

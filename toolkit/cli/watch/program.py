@@ -21,7 +21,7 @@ class Program(Protocol):
     """The program, as its parts see it."""
 
     board: Board
-    act_as: ActAs  # opens a session of an agent under its policy; the arguments are agent and session
+    act_as: ActAs  # opens a session of an agent under its policy, by both names; "" is a session of its own
     source: Path | None  # the policy's file, where a rule can be written
 
     @property
