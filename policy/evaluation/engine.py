@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from itertools import count
 from types import MappingProxyType
@@ -17,6 +16,7 @@ from typing import Literal, Self
 from ringfence.policy.evaluation import limits as limit_checks
 from ringfence.policy.evaluation import projection
 from ringfence.policy.evaluation.agent_patterns import applies, fits
+from ringfence.policy.evaluation.decisions import decision, over_limit
 from ringfence.policy.evaluation.rule_table import Keys, Query, RuleTable, Verdict
 from ringfence.policy.model import (
     ACTIONS,
@@ -311,15 +311,7 @@ class Engine:
                 worst = hit
         if worst is None or decision.effect is Effect.DENY or worst.limit.over < decision.effect:
             return decision
-        if worst.limit.over == decision.effect:
-            return replace(decision, limit=worst)
-        return replace(
-            decision,
-            effect=worst.limit.over,
-            reason=f"over the limit: {limit_checks.describe(worst)}",
-            hint=_LIMIT_HINTS[worst.limit.over],
-            limit=worst,
-        )
+        return over_limit(decision, worst)
 
     def chain(self, agent: str) -> tuple[tuple[str, Agent | None], ...]:
         """Return an agent and its parents, nearest first, each with its entry under `agents`."""
@@ -394,36 +386,8 @@ class Engine:
         return verdict
 
 
-_ASK_HINT = "a person has to grant this; send the same call again once it is granted"
-_DENY_HINT = "do without it, or ask whoever owns the policy"
-_LIMIT_HINTS = {
-    Effect.ASK: _ASK_HINT,
-    Effect.DENY: _DENY_HINT,
-    Effect.ALLOW: "",
-}
-
-
 def _keys(content: Content) -> Iterator[str]:
     for rules in (content.rules, *(agent.rules for agent in content.agents.values())):
         yield from rules
     for item in content.mandatory:
         yield from item.keys
-
-
-def decision(  # noqa: PLR0913  the fields of a Decision
-    effect: Effect, rule: Rule | None, agent: str, tool: str, action: str, path: str, kind: str = ""
-) -> Decision:
-    """Return a verdict as a decision, with its reason and what to try next."""
-    if rule is None:
-        reason = "no rule decides, so a person is asked"
-    else:
-        reason = rule.reason or str(rule)
-    if effect is Effect.ALLOW:
-        hint = ""
-    elif effect is Effect.ASK:
-        hint = _ASK_HINT
-    elif rule is not None and rule.tier == "mandatory":
-        hint = "only a change of the policy can loosen this; do without it"
-    else:
-        hint = _DENY_HINT
-    return Decision(effect, rule, agent, tool, action, path, reason, hint, kind=kind)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 
-from ringfence.policy.evaluation.engine import Engine, decision
+from ringfence.policy.evaluation.decisions import decision
+from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.model import (
     GRAVITY,
     Agent,

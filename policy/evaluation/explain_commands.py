@@ -11,7 +11,8 @@ from ringfence.policy.commands.needs import judged
 from ringfence.policy.commands.patterns import parse
 from ringfence.policy.commands.words import Words, written
 from ringfence.policy.evaluation.agent_patterns import applies
-from ringfence.policy.evaluation.engine import Engine, decision
+from ringfence.policy.evaluation.decisions import decision
+from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.evaluation.run_rules import last_match
 from ringfence.policy.model import RUN, Agent, Explanation, Rule, Step
 

@@ -12,7 +12,7 @@ from typing import Any
 from ringfence.policy import Policy
 from ringfence.policy.analysis.agent_kinds import agents as kinds_of_agents
 from ringfence.policy.analysis.agent_kinds import meaning
-from ringfence.policy.evaluation.engine import decision
+from ringfence.policy.evaluation.decisions import decision
 from ringfence.policy.model import ACTIONS, DEFAULT_AGENT, WRITE_KINDS, Effect, Rule
 from ringfence.toolkit.authoring.own_files import OwnFiles, own_files
 from ringfence.toolkit.errors import CallError
