@@ -104,6 +104,10 @@ def test_rules_are_proposed_where_most_answers_were_yes(ringfence: Ringfence, de
     found = ringfence("suggest", "--rules", "--json").json
     assert [(each["yes"], each["answered"], each["patterns"]) for each in found] == [(3, 3, ["/src/*"])]
     assert "3 of 3 answers were yes under src/" in ringfence("suggest", "--rules").out
+    assert len(ringfence("suggest", "--rules", "--since", "1h", "--json").json) == 1
+    later = "2100-01-01T00:00:00Z"
+    assert ringfence("suggest", "--rules", "--since", later, "--json").json == []
+    assert ringfence("suggest", "--rules", "--since", "soon").status == 2
     ringfence("approvals", "refuse", asked(delete("src/d.py")))
     assert ringfence("suggest", "--rules", "--json").json == [], "what was refused would be allowed"
 

@@ -1,6 +1,7 @@
 """Proposals of rules from people's answers: folders where most were yes, each with its proof.
 
-Pure over requests and a function that makes offers. Never proposes a rule that would allow what was refused.
+Pure over requests and a function that makes offers. Never proposes a rule that would allow what was refused,
+however long ago.
 """
 
 from __future__ import annotations
@@ -41,20 +42,26 @@ class Proposal:
         return {**counts, **self.offer.to_json()}
 
 
-def proposals(
+def proposals(  # noqa: PLR0913  what was answered, and what a rule is offered for
     requests: Iterable[Request],
     offers: Callable[[Request], Offers],
     before: Policy,
     now: float,
     fold: Fold,
+    *,
+    since: float = 0.0,
 ) -> list[Proposal]:
-    """Return proposals, those with most answers first; `before`: the policy as it is `now` (POSIX)."""
+    """Return proposals from the answers given from `since` on, those with most answers first.
+
+    `before`: the policy as it is `now`. Times are POSIX seconds.
+    """
     groups: dict[tuple[str, str, str], list[Request]] = {}
     refused = []
     for one in requests:
         if one.state not in (*_YES, REFUSED) or not one.asking or one.of_command:
             continue
-        groups.setdefault((one.agent, one.tool, _folder(one)), []).append(one)
+        if (one.decided or 0.0) >= since:
+            groups.setdefault((one.agent, one.tool, _folder(one)), []).append(one)
         refused += [one] if one.state == REFUSED else []
     found = []
     for (_, _, folder), answered in sorted(groups.items(), key=lambda each: -len(each[1]))[:MOST]:

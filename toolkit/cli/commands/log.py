@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from time import sleep
@@ -20,7 +19,7 @@ from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.path_arguments import path_argument, pattern_argument
 from ringfence.toolkit.cli.record_table import print_table
 from ringfence.toolkit.cli.runner import DONE, UsageError
-from ringfence.toolkit.durations import instant, seconds
+from ringfence.toolkit.cli.time_option import before_now, moment_of
 from ringfence.toolkit.history.old_changes import Forgotten
 from ringfence.toolkit.history.present_content import present_digests
 from ringfence.toolkit.history.session_diff import Changed
@@ -100,8 +99,8 @@ def wanted(arguments: argparse.Namespace) -> audit.RecordFilter:
         outcome=arguments.outcome,
         by=arguments.by,
         approved=arguments.approved,
-        since=_at(arguments, "since"),
-        until=_at(arguments, "until"),
+        since=moment_of(arguments, "since"),
+        until=moment_of(arguments, "until"),
         command=arguments.command_words,
     )
 
@@ -126,29 +125,10 @@ def _check_words(text: str) -> None:
         raise UsageError(f"--command {text!r}: {error.message}; {error.hint}") from None
 
 
-def _at(arguments: argparse.Namespace, option: str) -> float | None:
-    """POSIX seconds of a duration before now (`30m`, `2h`, `7d`) or an RFC 3339 time."""
-    text = getattr(arguments, option)
-    if text is None:
-        return None
-    found = _moment(text)
-    if found is None:
-        raise UsageError(f"--{option} {text}: neither a duration such as 2h nor an RFC 3339 time")
-    return found
-
-
 def point(text: str) -> str | float:
     """The point of --to: POSIX seconds for a time as in --since, else the text itself."""
-    found = _moment(text)
+    found = before_now(text)
     return text if found is None else found
-
-
-def _moment(text: str) -> float | None:
-    span = seconds(text)
-    if span is not None:
-        return time.time() - span
-    # A call's id may be a number, which is no time.
-    return instant(text) if "-" in text else None
 
 
 def _show_log(records: Iterable[dict[str, Any]], arguments: argparse.Namespace, screen: Screen) -> bool:

@@ -10,6 +10,7 @@ from ringfence.toolkit.cli.context import open_record, root_of, source_of
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.rule_offers_shown import rule_end, show_offer
 from ringfence.toolkit.cli.runner import DONE, UsageError
+from ringfence.toolkit.cli.time_option import moment_of
 from ringfence.toolkit.rule_offers import answering
 from ringfence.toolkit.rule_offers.candidates import FOLDER, KIND
 from ringfence.toolkit.rule_offers.proposals import proposals
@@ -32,6 +33,7 @@ def propose_rules(arguments: argparse.Namespace, screen: Screen) -> int:
             policy.at(now),
             now,
             session.fold,
+            since=moment_of(arguments, "since") or 0.0,
         )
     if screen.as_json:
         screen.json([proposal.to_json() for proposal in found])

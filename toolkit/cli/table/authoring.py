@@ -191,6 +191,12 @@ AUTHORING: tuple[Command, ...] = (
                 says="propose rules for the policy in force instead, for folders where most answers were yes:"
                 " each with what it opens, a proof that it loosens nothing, and the policy's diff",
             ),
+            opt(
+                "--since",
+                metavar="WHEN",
+                says="with --rules, only from answers since then: a duration before now such as 7d, or an RFC"
+                " 3339 time; what was refused before counts, too",
+            ),
             OUT,
             ROOT,
             POLICY,
@@ -201,7 +207,7 @@ AUTHORING: tuple[Command, ...] = (
         ),
         (
             "ringfence suggest --out suggested.yaml",
-            "ringfence suggest --rules",
+            "ringfence suggest --rules --since 7d",
             "ringfence log -n 0 --json | ringfence suggest -",
         ),
         "The suggested policy never allows what a person refused. Each rule lists the requests it is based"

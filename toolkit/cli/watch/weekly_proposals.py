@@ -24,21 +24,21 @@ def weekly(program: Program) -> list[Proposal]:
     if source is None:
         return []
     found = program.approvals.listing(every=True)
-    answered = [one for one in found if one.decided is not None and one.decided >= now - WEEK]
-    if len(answered) < ENOUGH:
+    if sum(one.decided is not None and one.decided >= now - WEEK for one in found) < ENOUGH:
         return []  # the policy need not be loaded
     until = rule_end(None, now)
     try:
         with program.act_as("default", "") as session:
             policy = Policy.load(source)
             return proposals(
-                answered,
+                found,
                 lambda request: answering.offers_for(
                     session.workspace, policy, source, request, now=now, until=until, widths=(FOLDER, KIND)
                 )[0],
                 policy.at(now),
                 now,
                 session.fold,
+                since=now - WEEK,
             )
     except (CallError, PolicyError):
         return []  # what stops a rule is told where one is asked for
