@@ -21,6 +21,8 @@ from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.state.open import default_place
 from ringfence.toolkit.state.protocol import VERSION
 from ringfence.toolkit.storage.local import syscalls
+from ringfence.toolkit.tools import TOOLS, foreign_names
+from ringfence.toolkit.tools.foreign_names import hint_for
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 CHANGES = {
@@ -80,10 +82,25 @@ def root(tmp_path: Path) -> Path:
         ("creat_file", "create_file"),
         ("deleteFile", "delete_file"),
         ("read_files", "read_file"),
-        ("write_file", "create_file"),
+        ("write_file", "create_file (with allow_overwrite: true to replace)"),
+        ("read_text_file", "use read_file"),
+        ("Read", "use read_file"),
+        ("cat", "use read_file"),
+        ("Write", "use create_file"),
+        ("MultiEdit", "use edit_file"),
+        ("str_replace_based_edit_tool", "use edit_file"),
+        ("rename_file", "use move_file"),
+        ("remove_file", "use delete_file"),
+        ("list_files", "use list_directory"),
+        ("LS", "use list_directory"),
+        ("Glob", "use search_files"),
+        ("grep_search", "use search_text"),
+        ("append_file", "use insert_at_line"),
+        ("run_shell_command", "use run_command"),
+        ("mv", "use move_file"),
         ("searchtext", "search_text"),
-        ("zzz", "schema tools"),
-        ("", "schema tools"),
+        ("zzz", "the tools are create_file, "),
+        ("", "the tools are create_file, "),
     ],
 )
 def test_an_unknown_tool_is_answered_with_the_nearest(root: Path, given: str, near: str) -> None:
@@ -91,6 +108,11 @@ def test_an_unknown_tool_is_answered_with_the_nearest(root: Path, given: str, ne
         result = call(session, given, path="f")
     assert code(result) == "unknown_tool"
     assert near in result.error["hint"]
+
+
+def test_every_name_of_another_product_leads_to_a_tool() -> None:
+    assert {hint_for(word, TOOLS).split()[1] for word in foreign_names._OURS} <= set(TOOLS)
+    assert not set(foreign_names._OURS) & {tool.replace("_", "") for tool in TOOLS} - {"runcommand"}
 
 
 @pytest.mark.parametrize(

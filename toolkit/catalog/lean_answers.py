@@ -108,7 +108,14 @@ def _name(entry: Fields) -> str:
 def _lines(matches: list[Fields]) -> Fields:
     found: Fields = {}
     for match in matches:
-        found.setdefault(match["path"], {})[str(match["line"])] = match["text"]
+        lines, number = found.setdefault(match["path"], {}), match["line"]
+        above = match.get("before", [])
+        around = [*enumerate(above, number - len(above)), *enumerate(match.get("after", []), number + 1)]
+        for at, text in around:
+            if str(at) not in lines:
+                lines.setdefault(f"{at}-", text)
+        lines.pop(f"{number}-", None)
+        lines[str(number)] = match["text"]
     return found
 
 
@@ -136,7 +143,10 @@ def _sized(_: Fields) -> Fields:
 
 
 def _numbered(_: Fields) -> Fields:
-    return {"type": "object", "description": "Each path with the lines found there, by their numbers."}
+    return {
+        "type": "object",
+        "description": "Each path with the lines found there, by their numbers; `7-` is a line near.",
+    }
 
 
 def _explained(_: Fields) -> Fields:

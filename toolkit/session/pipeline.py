@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -14,7 +13,7 @@ from typing import Any
 from ringfence.policy import Effect, Need
 from ringfence.toolkit.approvals.requests import call_digest
 from ringfence.toolkit.call import Result
-from ringfence.toolkit.errors import CODES, CallError
+from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.execution.apply import apply
 from ringfence.toolkit.history.records import GONE, Operation
 from ringfence.toolkit.plan import checks as plan_checks
@@ -341,11 +340,9 @@ def find_tool(name: str) -> Tool:
     """Return the tool of this name. Raises CallError `unknown_tool` with the most similar name."""
     if name in TOOLS:
         return TOOLS[name]
-    if name == "write_file":
-        hint = "use create_file (with allow_overwrite: true to replace)"
-    else:
-        near = difflib.get_close_matches(name, list(TOOLS), 1)
-        hint = f"did you mean '{near[0]}'?" if near else CODES["unknown_tool"].hint
+    from ringfence.toolkit.tools.foreign_names import hint_for  # a call of a known tool needs none
+
+    hint = hint_for(name, TOOLS)
     raise CallError("unknown_tool", f"Unknown tool '{escape(name[:80])}'", where="tool", hint=hint)
 
 

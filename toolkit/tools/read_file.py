@@ -36,7 +36,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
 
 def _text(arguments: dict[str, Any], place: Place, data: bytes, fields: dict[str, Any]) -> Plan:
     lines, utf8 = split_lines(data), _is_utf8(data)
-    start, offset = int(arguments["start_line"]), int(arguments["line_offset"])
+    start, offset = _start(arguments, len(lines)), int(arguments["line_offset"])
     if start > max(len(lines), 1):
         message = (
             f"Line {start} is out of range: '{preconditions.shown(place)}' has {plural(len(lines), 'line')}"
@@ -58,6 +58,8 @@ def _text(arguments: dict[str, Any], place: Place, data: bytes, fields: dict[str
     elif end < len(lines):
         more = {"start_line": end + 1, "line_offset": 0}
         notes.append(f"[Lines {start} to {end} of {len(lines)}; go on with start_line: {end + 1}]")
+    elif "tail" in arguments and start > 1:
+        notes.append(f"[Lines {start} to {end} of {len(lines)}]")
     body = text if text else "[The file is empty]"
     return Plan(
         content="\n".join([body.removesuffix("\n"), *notes]) if notes else body,
@@ -74,6 +76,17 @@ def _text(arguments: dict[str, Any], place: Place, data: bytes, fields: dict[str
         },
         gives=Amount(1, sum(map(len, kept))),
     )
+
+
+def _start(arguments: dict[str, Any], total: int) -> int:
+    """Return the number of the first line to show. Raises CallError `invalid_arguments` for two of them."""
+    tail, start = arguments.get("tail"), int(arguments["start_line"])
+    if tail is None:
+        return start
+    if start != 1 or arguments["line_offset"]:
+        message = "A call has tail, or start_line and line_offset, not both"
+        raise CallError("invalid_arguments", message, where="tail", hint="leave one of them out")
+    return max(total - int(tail), 0) + 1
 
 
 def _after(lines: list[bytes], start: int, offset: int) -> list[bytes]:

@@ -5,6 +5,7 @@ Bounded in time, in files and in output; the answer reports a bound that was rea
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ringfence.toolkit.workspace.view import View
 
 MAX_FOUND = 200
+MAX_LINES = 1000  # lines that are shown, with those around the matches
 MAX_FILE = 1 << 20
 MAX_LINE = 10_000
 MAX_SHOWN = 500
@@ -49,6 +51,9 @@ class _Search:
 
     find: Find
     deadline: float
+    # How many lines to show before and after each match.
+    around: tuple[int, int] = (0, 0)
+    shown: int = 0
     matches: list[dict[str, Any]] = field(default_factory=list)
     searched: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
@@ -59,7 +64,9 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     """Plan no change; answer with the lines that hold a text or match a regular expression in linear time."""
     place = view.place("path")
     stat = preconditions.present(place, f"'{preconditions.shown(place)}' not found")
-    search = _Search(_finder(arguments["query"], arguments["regex"]), time.monotonic() + MAX_SECONDS)
+    find = _finder(arguments["query"], regex=arguments["regex"], ignore_case=arguments["ignore_case"])
+    around = int(arguments["before"]), int(arguments["after"])
+    search = _Search(find, time.monotonic() + MAX_SECONDS, around)
     if stat.kind == DIRECTORY:
         _look_through(search, _files(arguments, view, place), view)
     else:
@@ -71,11 +78,14 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     )
 
 
-def _finder(query: str, regex: bool) -> Find:
+def _finder(query: str, *, regex: bool, ignore_case: bool) -> Find:
     if not regex:
+        if ignore_case:
+            literal = re.compile(re.escape(query), re.IGNORECASE)
+            return lambda line: -1 if (found := literal.search(line)) is None else found.start()
         return lambda line: line.find(query)
     try:
-        matcher = Matcher(query)
+        matcher = Matcher(f"(?i:{query})" if ignore_case else query)
     except PatternError as error:
         message = f"The query is not a usable regular expression: {error}"
         hint = "simplify it, or search for a plain string with regex: false"
@@ -124,17 +134,30 @@ def _read(search: _Search, entry: Entry, view: View, place: Place | None) -> byt
 
 
 def _look_into(search: _Search, path: str, data: bytes) -> None:
-    for number, raw in enumerate(split_lines(data), start=1):
-        line = decode(raw).rstrip("\r\n")
+    lines = list(split_lines(data))
+    before, after = search.around
+    for number, raw in enumerate(lines, start=1):
+        line = _text(raw)
         at = search.find(line)
         if at >= 0:
-            if len(search.matches) == MAX_FOUND:
+            above = lines[max(number - 1 - before, 0) : number - 1]
+            below = lines[number : number + after]
+            search.shown += 1 + len(above) + len(below)
+            if len(search.matches) == MAX_FOUND or search.shown > MAX_LINES:
                 search.stopped = "matches"
                 return
-            search.matches.append({"path": path, "line": number, "text": _part(line, at)})
+            match: dict[str, Any] = {"path": path, "line": number, "text": _part(line, at)}
+            for name, around in (("before", above), ("after", below)):
+                if around:
+                    match[name] = [_part(_text(each), 0) for each in around]
+            search.matches.append(match)
         elif number % 256 == 0 and time.monotonic() > search.deadline:
             search.stopped = "time"
             return
+
+
+def _text(line: bytes) -> str:
+    return decode(line).rstrip("\r\n")
 
 
 def _part(line: str, at: int) -> str:
@@ -148,7 +171,7 @@ def _part(line: str, at: int) -> str:
 
 _STOPPED = {
     "time": f"[Stopped after {MAX_SECONDS:.0f} seconds; search a directory further down]",
-    "matches": f"[There are more; only the first {MAX_FOUND} lines are shown]",
+    "matches": "[There are more; only the first {found} lines are shown]",
 }
 
 
@@ -162,7 +185,7 @@ _WHY: dict[str, Callable[[int], str]] = {
 
 
 def _content(search: _Search, query: str, not_entered: list[str]) -> str:
-    rows = [f"{escape(match['path'])}:{match['line']}: {match['text']}" for match in search.matches]
+    rows = _rows(search) if any(search.around) else list(map(_row, search.matches))
     files = len({match["path"] for match in search.matches})
     found = len(search.matches)
     if found:
@@ -172,11 +195,42 @@ def _content(search: _Search, query: str, not_entered: list[str]) -> str:
     skipped = [text(search.skipped[why]) for why, text in _WHY.items() if search.skipped[why]] + not_entered
     if skipped:
         total += f" (not searched: {', '.join(skipped)})"
-    return _messages.message("\n".join(rows), _STOPPED[search.stopped] if search.stopped else None, total)
+    stopped = _STOPPED[search.stopped].format(found=found) if search.stopped else None
+    return _messages.message("\n".join(rows), stopped, total)
+
+
+def _row(match: dict[str, Any]) -> str:
+    return f"{escape(match['path'])}:{match['line']}: {match['text']}"
+
+
+def _rows(search: _Search) -> list[str]:
+    """Return matches with the lines around them, each line once; `--` is between lines that are apart."""
+    lines: dict[str, dict[int, str]] = {}
+    for match in search.matches:
+        found, number = lines.setdefault(match["path"], {}), match["line"]
+        above, path = match.get("before", []), escape(match["path"])
+        around = [*enumerate(above, number - len(above)), *enumerate(match.get("after", []), number + 1)]
+        for at, text in around:
+            found.setdefault(at, f"{path}-{at}- {text}")
+        found[number] = _row(match)
+    rows: list[str] = []
+    for found in lines.values():
+        last = None
+        for at in sorted(found):
+            if rows and at - 1 != last:
+                rows.append("--")
+            rows.append(found[at])
+            last = at
+    return rows
 
 
 def _gives(search: _Search) -> Amount:
-    shown = sum(len(match["text"].encode("utf-8", "surrogateescape")) for match in search.matches)
+    texts = (
+        text
+        for match in search.matches
+        for text in (match["text"], *match.get("before", ()), *match.get("after", ()))
+    )
+    shown = sum(len(text.encode("utf-8", "surrogateescape")) for text in texts)
     return Amount(len({match["path"] for match in search.matches}), shown)
 
 
