@@ -26,16 +26,16 @@ MOST = 50  # requests on one page
 _TICKED = "q-"  # before a request's id, in the names of fields
 
 
-def routes(desk: PageContext) -> list[Route]:
+def routes(context: PageContext) -> list[Route]:
     """Return the routes of answers to several requests."""
 
     async def answered(request: Request) -> Response:
         """Confirm an answer; with nothing else to settle, on the inbox."""
         person_of(request, DECIDE)
-        asked, others = await desk.run(lambda: _settled(desk, _name(request)))
+        asked, others = await context.run(lambda: _settled(context, _name(request)))
         if not others:
             return to(request, "/")
-        return await desk.page(
+        return await context.page(
             request, "answered", view=RequestView(asked), others=[RequestView(one) for one in others]
         )
 
@@ -45,13 +45,13 @@ def routes(desk: PageContext) -> list[Route]:
         name = _name(request)
         if is_early(fields):
             return to(request, f"/approvals/{name}/answered?early=1")
-        await desk.run(lambda: _settle(desk, name, fields, person))
+        await context.run(lambda: _settle(context, name, fields, person))
         return to(request, "/")
 
     async def bundle(request: Request) -> Response:
         """Show the waiting requests that one answer could settle, each with its diff."""
-        views = [RequestView(one) for one in await desk.run(lambda: _bundle(desk, _name(request)))]
-        return await desk.page(request, "together", views=views, first=views[0])
+        views = [RequestView(one) for one in await context.run(lambda: _bundle(context, _name(request)))]
+        return await context.page(request, "together", views=views, first=views[0])
 
     async def decide(request: Request) -> Response:
         """Answer the ticked requests of a bundle, each one time. CallError `forbidden`."""
@@ -62,7 +62,7 @@ def routes(desk: PageContext) -> list[Route]:
         if what not in (ONCE, "refuse"):
             raise CallError("invalid_arguments", "This is no decision", where="decision")
         answer = Answer(what == ONCE, ONCE, fields.get("reason", ""), person.name)
-        await desk.run(lambda: _each(desk, _ticked(fields, _bundle(desk, name)), answer))
+        await context.run(lambda: _each(context, _ticked(fields, _bundle(context, name)), answer))
         return to(request, "/")
 
     return [
@@ -81,22 +81,22 @@ def _ticked(fields: dict[str, str], shown: Iterable[ApprovalRequest]) -> list[Ap
     return [one for one in shown if fields.get(_TICKED + one.id) == "1"]
 
 
-def _bundle(desk: PageContext, name: str) -> list[ApprovalRequest]:
+def _bundle(context: PageContext, name: str) -> list[ApprovalRequest]:
     """Return the waiting requests that belong together with one. CallError `not_found`, `approval_stale`."""
-    asked = desk.session.approvals.get(name)
-    desk.session.approvals.check_waits(asked)
-    waiting = [one for one in desk.session.approvals.waiting() if not RequestView(one).tick]
+    asked = context.session.approvals.get(name)
+    context.session.approvals.check_waits(asked)
+    waiting = [one for one in context.session.approvals.waiting() if not RequestView(one).tick]
     found = next((group for group in together(waiting) if any(one.id == name for one in group)), [asked])
     return found[:MOST]
 
 
-def _settled(desk: PageContext, name: str) -> tuple[ApprovalRequest, list[ApprovalRequest]]:
+def _settled(context: PageContext, name: str) -> tuple[ApprovalRequest, list[ApprovalRequest]]:
     """Return an answered request, and the waiting ones that get the same answer if a person ticks them."""
-    approvals = desk.session.approvals
+    approvals = context.session.approvals
     asked = approvals.get(name)
     waiting = [one for one in approvals.waiting() if one.id != name and not RequestView(one).tick]
     if asked.state == SETTLED and asked.scope == RULE:
-        policy, fold = desk.policy(), desk.session.fold
+        policy, fold = context.policy(), context.session.fold
         found = [one for one in waiting if answers(policy, one, fold)]
     elif asked.state == GRANTED and asked.scope != ONCE:
         answer = Answer(True, asked.scope, pattern=asked.pattern, until=asked.until)
@@ -115,17 +115,17 @@ def _is_alike(asked: ApprovalRequest, other: ApprovalRequest) -> bool:
     return all(getattr(asked, name) == getattr(other, name) for name in names)
 
 
-def _settle(desk: PageContext, name: str, fields: dict[str, str], person: Person) -> None:
-    asked, others = _settled(desk, name)
+def _settle(context: PageContext, name: str, fields: dict[str, str], person: Person) -> None:
+    asked, others = _settled(context, name)
     ticked = _ticked(fields, others)
     if asked.state == SETTLED or (asked.state == GRANTED and asked.scope != ONCE):
         by = asked.settled_by or asked.id
-        answering.settle_others(desk.session.approvals, ticked, by, asked.scope, by=person.name)
+        answering.settle_others(context.session.approvals, ticked, by, asked.scope, by=person.name)
     else:
-        _each(desk, ticked, Answer(asked.state == GRANTED, ONCE, asked.reason, person.name))
+        _each(context, ticked, Answer(asked.state == GRANTED, ONCE, asked.reason, person.name))
 
 
-def _each(desk: PageContext, requests: Iterable[ApprovalRequest], answer: Answer) -> None:
+def _each(context: PageContext, requests: Iterable[ApprovalRequest], answer: Answer) -> None:
     for one in requests:
         with suppress(CallError):  # answered meanwhile: it shows what it is now
-            desk.session.approvals.answer(one.id, answer)
+            context.session.approvals.answer(one.id, answer)

@@ -34,7 +34,7 @@ from ringfence.toolkit.review.middleware import Middleware, Proxy, base_of, cook
 _STATIC = {"style.css": "text/css", "records.css": "text/css", "page.js": "text/javascript"}
 
 
-def build(desk: PageContext, limits: Limits, proxy: Proxy | None = None) -> Middleware:
+def build(context: PageContext, limits: Limits, proxy: Proxy | None = None) -> Middleware:
     """Return the application. It closes the page context's session at its end."""
 
     @asynccontextmanager
@@ -43,7 +43,7 @@ def build(desk: PageContext, limits: Limits, proxy: Proxy | None = None) -> Midd
         try:
             yield
         finally:
-            desk.session.close()
+            context.session.close()
 
     async def refused(request: Request, error: Exception) -> Response:
         """Return the error page for a CallError."""
@@ -54,24 +54,24 @@ def build(desk: PageContext, limits: Limits, proxy: Proxy | None = None) -> Midd
         else:
             # The hint for a missing page names a command.
             hint = None if found.code == "not_found" else found.advice
-            answer = await desk.page(request, "refused", status=status, error=found, hint=hint)
+            answer = await context.page(request, "refused", status=status, error=found, hint=hint)
         if status in (408, 413):
             answer.headers["Connection"] = "close"  # the rest of the form may still arrive
         return answer
 
     app = Starlette(
         routes=[
-            *inbox_routes.routes(desk),
-            *approving.routes(desk),
-            *answer_routes.routes(desk),
-            *rule_routes.routes(desk),
-            *session_routes.routes(desk),
-            *records.routes(desk),
-            *policy_routes.routes(desk),
-            *matrix_routes.routes(desk),
-            *trash.routes(desk),
-            *live.routes(desk),
-            *_ways(desk),
+            *inbox_routes.routes(context),
+            *approving.routes(context),
+            *answer_routes.routes(context),
+            *rule_routes.routes(context),
+            *session_routes.routes(context),
+            *records.routes(context),
+            *policy_routes.routes(context),
+            *matrix_routes.routes(context),
+            *trash.routes(context),
+            *live.routes(context),
+            *_routes(context),
             Route("/static/{name}", _static, methods=["GET"]),
         ],
         exception_handlers={
@@ -87,10 +87,10 @@ def build(desk: PageContext, limits: Limits, proxy: Proxy | None = None) -> Midd
         """Note the state's mark before the request, then handle it."""
         # Before the page reads anything, so that later changes count as new.
         if scope["type"] == "http":
-            scope["ringfence.mark"] = await desk.run(desk.mark) if scope["ringfence.sign_in"] else 0
+            scope["ringfence.mark"] = await context.run(context.mark) if scope["ringfence.sign_in"] else 0
         await app(scope, receive, send)
 
-    return Middleware(marked, desk.people, desk.sign_ins, limits, proxy)
+    return Middleware(marked, context.people, context.sign_ins, limits, proxy)
 
 
 async def _left(_: Request, __: Exception) -> Response:
@@ -105,17 +105,17 @@ def _told(error: Exception) -> CallError:
     return CallError("internal_error", f"Internal error ({type(error).__name__})")
 
 
-def _ways(desk: PageContext) -> list[Route]:
+def _routes(context: PageContext) -> list[Route]:
     async def door(request: Request) -> Response:
-        return await desk.page(request, "sign_in", wrong=False, next=request.query_params.get("next", "/"))
+        return await context.page(request, "sign_in", wrong=False, next=request.query_params.get("next", "/"))
 
     async def sign_in(request: Request) -> Response:
         fields = await fields_in(request)
-        person = desk.people.with_token(fields.get("token", ""))
+        person = context.people.with_token(fields.get("token", ""))
         place = fields.get("next", "/")
         if person is None:
-            return await desk.page(request, "sign_in", wrong=True, status=401, next=place)
-        cookie, begun = desk.sign_ins.begin(person)
+            return await context.page(request, "sign_in", wrong=True, status=401, next=place)
+        cookie, begun = context.sign_ins.begin(person)
         answer = RedirectResponse(base_of(begun) + (place if is_local(place) else "/"), 303)
         answer.set_cookie(
             cookie_name(request.scope),
@@ -131,7 +131,7 @@ def _ways(desk: PageContext) -> list[Route]:
     async def sign_out(request: Request) -> Response:
         await form(request, LOOK)
         name = cookie_name(request.scope)
-        desk.sign_ins.end(cookie_in(request.headers, name))
+        context.sign_ins.end(cookie_in(request.headers, name))
         answer = RedirectResponse("/sign-in", 303)
         answer.delete_cookie(name, path=request.scope["ringfence.base"] or "/")
         return answer

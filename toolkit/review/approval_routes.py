@@ -60,33 +60,37 @@ class Effects:
     rows: tuple[tuple[Judged, str, tuple[int, int] | None], ...]
 
 
-def routes(desk: PageContext) -> list[Route]:
+def routes(context: PageContext) -> list[Route]:
     """Return the routes of the approval pages."""
 
     async def show(request: Request) -> Response:
         """Show one approval with its plan. CallError `not_found`."""
-        return await desk.page(request, "approval", **await desk.run(lambda: about(desk, _name(request))))
+        return await context.page(
+            request, "approval", **await context.run(lambda: about(context, _name(request)))
+        )
 
     async def decide(request: Request) -> Response:
         """Record the decision of a form, then confirm it. CallError `forbidden`."""
         person, fields = await form(request, DECIDE)
         name, what = _name(request), fields.get("decision", "")
         if what == "change":
-            found = await desk.run(lambda: about(desk, name) | _tried(desk, name, fields))
-            return await desk.page(request, "change", **found)
+            found = await context.run(lambda: about(context, name) | _tried(context, name, fields))
+            return await context.page(request, "change", **found)
         if what == "revoke":
-            await desk.run(lambda: desk.session.approvals.revoke(name, by=person.name))
+            await context.run(lambda: context.session.approvals.revoke(name, by=person.name))
         elif what == "reopen":
-            await desk.run(lambda: desk.session.approvals.reopen(name, by=person.name))
+            await context.run(lambda: context.session.approvals.reopen(name, by=person.name))
         elif is_early(fields):
             return to(request, f"/approvals/{name}?early=1")
         elif what == "send":
-            await desk.run(lambda: _sent(desk, name, fields, person.name))
+            await context.run(lambda: _sent(context, name, fields, person.name))
         else:
             answer = _answer(what, fields, person.name)
             if answer.scope != ONCE and not answer.confirmed:
-                return await desk.page(request, "grant", **await desk.run(lambda: _wider(desk, name, answer)))
-            await desk.run(lambda: _record(desk, name, answer, seen=fields.get("seen") == "1"))
+                return await context.page(
+                    request, "grant", **await context.run(lambda: _wider(context, name, answer))
+                )
+            await context.run(lambda: _record(context, name, answer, seen=fields.get("seen") == "1"))
             return to(request, f"/approvals/{name}/answered")
         return to(request, f"/approvals/{name}")
 
@@ -100,9 +104,9 @@ def _name(request: Request) -> str:
     return str(request.path_params["id"])
 
 
-def _record(desk: PageContext, name: str, answer: Answer, *, seen: bool) -> None:
+def _record(context: PageContext, name: str, answer: Answer, *, seen: bool) -> None:
     """Store an answer. CallError `invalid_arguments` without the tick that a loss needs."""
-    approvals = desk.session.approvals
+    approvals = context.session.approvals
     if (
         answer.granted
         and not seen
@@ -118,15 +122,15 @@ def _record(desk: PageContext, name: str, answer: Answer, *, seen: bool) -> None
     approvals.answer(name, answer)
 
 
-def about(desk: PageContext, name: str) -> dict[str, Any]:
+def about(context: PageContext, name: str) -> dict[str, Any]:
     """Return what the pages about one request show."""
-    asked = desk.session.approvals.get(name)
-    policy = desk.policy()
+    asked = context.session.approvals.get(name)
+    policy = context.policy()
     current = asked.revision == policy.revision
     view = RequestView(asked)
-    judged = _judged(desk.session, asked) if current else None
-    files = activity.files(desk.session, view.deleted) if asked.state == PENDING else []
-    last = activity.last_call(desk.session, asked.session)
+    judged = _judged(context.session, asked) if current else None
+    files = activity.files(context.session, view.deleted) if asked.state == PENDING else []
+    last = activity.last_call(context.session, asked.session)
     return {
         "asked": asked,
         "view": view,
@@ -145,7 +149,7 @@ def about(desk: PageContext, name: str) -> dict[str, Any]:
         "size": _sum(files),
         "parts": activity.parts(asked.paths[0], files) if view.tree and view.sort == DELETE else [],
         "moves": _moves(view) if view.tree or view.sort == MOVE else [],
-        "others": activity.others(desk.session, asked) if asked.state == PENDING else [],
+        "others": activity.others(context.session, asked) if asked.state == PENDING else [],
         "last": last,
         "goes_on": last is not None and last > asked.asked + 1,
         "takes_rule": bool(asked.rules) and not _asks_for_tree(asked),
@@ -178,16 +182,16 @@ def _moves(view: RequestView) -> list[tuple[str, str]]:
     return list(zip(gone, made, strict=False)) if len(gone) == len(made) else []
 
 
-def _wider(desk: PageContext, name: str, answer: Answer) -> dict[str, Any]:
+def _wider(context: PageContext, name: str, answer: Answer) -> dict[str, Any]:
     """Return what a grant for more than this change would cover, before it is granted."""
-    asked = desk.session.approvals.get(name)
+    asked = context.session.approvals.get(name)
     if asked.state == PENDING:
-        desk.session.approvals.check(asked, answer)
+        context.session.approvals.check(asked, answer)
     return {
         "asked": asked,
         "view": RequestView(asked),
         "answer": answer,
-        "effects": effects(desk.session, asked, answer),
+        "effects": effects(context.session, asked, answer),
         "until": rfc3339(answer.until),
         "broad": is_broad(asked, answer.scope, answer.pattern),
     }
@@ -290,15 +294,15 @@ def _arguments(fields: dict[str, str]) -> dict[str, Any]:
     return found
 
 
-def _tried(desk: PageContext, name: str, fields: dict[str, str]) -> dict[str, Any]:
+def _tried(context: PageContext, name: str, fields: dict[str, str]) -> dict[str, Any]:
     """Return what the call would do with other arguments."""
-    asked, given = desk.session.approvals.get(name), _arguments(fields)
-    with desk.act_as(asked.agent, asked.session) as session:
+    asked, given = context.session.approvals.get(name), _arguments(fields)
+    with context.act_as(asked.agent, asked.session) as session:
         would = amended(session, name, given)
     return {"would": would, "changed": json.dumps(given, indent=2, ensure_ascii=True)}
 
 
-def _sent(desk: PageContext, name: str, fields: dict[str, str], by: str) -> None:
-    asked, given = desk.session.approvals.get(name), _arguments(fields)
-    with desk.act_as(asked.agent, asked.session) as session:
+def _sent(context: PageContext, name: str, fields: dict[str, str], by: str) -> None:
+    asked, given = context.session.approvals.get(name), _arguments(fields)
+    with context.act_as(asked.agent, asked.session) as session:
         amend(session, name, given, digest=fields.get("digest", ""), by=by)

@@ -34,7 +34,7 @@ class Verified:
     records: int = 0
 
 
-def routes(desk: PageContext) -> list[Route]:
+def routes(context: PageContext) -> list[Route]:
     """Return the routes of the audit pages."""
     verified = Verified()
 
@@ -42,8 +42,8 @@ def routes(desk: PageContext) -> list[Route]:
         """Show the last calls that match the filters."""
         search = audit_search.search_of(request.query_params)
         before = number(request, "before")
-        found = await desk.run(lambda: audit_search.find(desk.session, search, before or None))
-        return await desk.page(
+        found = await context.run(lambda: audit_search.find(context.session, search, before or None))
+        return await context.page(
             request,
             "audit",
             search=search,
@@ -53,7 +53,7 @@ def routes(desk: PageContext) -> list[Route]:
             today=datetime.now().astimezone().date(),
             yesterday=datetime.now().astimezone().date() - timedelta(days=1),
             verified=verified,
-            records=await desk.run(lambda: audit.head(desk.session.state)[0]),
+            records=await context.run(lambda: audit.head(context.session.state)[0]),
             effects=EFFECTS,
         )
 
@@ -61,15 +61,15 @@ def routes(desk: PageContext) -> list[Route]:
         """Send the matching records as lines of JSON, oldest first."""
         search = audit_search.search_of(request.query_params)
         headers = {"Content-Disposition": 'attachment; filename="audit.jsonl"'}
-        return StreamingResponse(_lines(desk, search), media_type="application/x-ndjson", headers=headers)
+        return StreamingResponse(_lines(context, search), media_type="application/x-ndjson", headers=headers)
 
     async def verify(request: Request) -> Response:
         """Check the chain and show its faults."""
-        state = desk.session.state
-        records = await desk.run(lambda: audit.head(state)[0])
-        verified.found = await desk.run(lambda: audit.checked(state, state.key))
+        state = context.session.state
+        records = await context.run(lambda: audit.head(state)[0])
+        verified.found = await context.run(lambda: audit.checked(state, state.key))
         verified.time, verified.records = time.time(), records
-        return await desk.page(request, "verify", found=verified.found, records=records)
+        return await context.page(request, "verify", found=verified.found, records=records)
 
     return [
         Route("/audit", log, methods=["GET"]),
@@ -78,6 +78,6 @@ def routes(desk: PageContext) -> list[Route]:
     ]
 
 
-def _lines(desk: PageContext, search: Search) -> Iterator[str]:
-    for record in audit_search.every(desk.session, search):
+def _lines(context: PageContext, search: Search) -> Iterator[str]:
+    for record in audit_search.every(context.session, search):
         yield json.dumps(record, separators=(",", ":"), sort_keys=True) + "\n"

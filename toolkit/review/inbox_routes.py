@@ -41,20 +41,20 @@ class Group:
         return sum(map(len, self.bundles))
 
 
-def routes(desk: PageContext) -> list[Route]:
+def routes(context: PageContext) -> list[Route]:
     """Return the routes of the inbox."""
-    figures = Figures(desk)
+    figures = Figures(context)
 
     async def inbox(request: Request) -> Response:
         """Show the questions that wait, or with `show` what was granted or answered today."""
         person = person_of(request, LOOK).name
         show = request.query_params.get("show", WAITING)
-        found = await desk.run(lambda: _inbox(desk, person, show))
-        return await desk.page(request, "inbox", figures=await desk.run(figures.short), **found)
+        found = await context.run(lambda: _inbox(context, person, show))
+        return await context.page(request, "inbox", figures=await context.run(figures.short), **found)
 
     async def questions(request: Request) -> Response:
         """Show all figures of questions and answers."""
-        return await desk.page(request, "questions", **await desk.run(figures.whole))
+        return await context.page(request, "questions", **await context.run(figures.whole))
 
     return [
         Route("/", inbox, methods=["GET"]),
@@ -62,8 +62,8 @@ def routes(desk: PageContext) -> list[Route]:
     ]
 
 
-def _inbox(desk: PageContext, person: str, show: str) -> dict[str, Any]:
-    every = desk.session.approvals.listing(every=True)
+def _inbox(context: PageContext, person: str, show: str) -> dict[str, Any]:
+    every = context.session.approvals.listing(every=True)
     now = time.time()
     midnight = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
     by_state = {
@@ -77,7 +77,7 @@ def _inbox(desk: PageContext, person: str, show: str) -> dict[str, Any]:
     return {
         "show": show if show in by_state else WAITING,
         "counts": {name: len(rows) for name, rows in by_state.items()},
-        "groups": _groups(desk, views) if show != ANSWERED else [],
+        "groups": _groups(context, views) if show != ANSWERED else [],
         "views": views,
         "total": len(shown),
         "destroying": sum(view.destroys for view in views),
@@ -86,7 +86,7 @@ def _inbox(desk: PageContext, person: str, show: str) -> dict[str, Any]:
     }
 
 
-def _groups(desk: PageContext, views: Sequence[RequestView]) -> list[Group]:
+def _groups(context: PageContext, views: Sequence[RequestView]) -> list[Group]:
     """Return the sessions: those whose questions destroy come first, then by age; the same inside."""
     known = {view.request.id: view for view in views}
     sessions: dict[str, list[tuple[RequestView, ...]]] = {}
@@ -98,7 +98,7 @@ def _groups(desk: PageContext, views: Sequence[RequestView]) -> list[Group]:
             name,
             tuple(dict.fromkeys(view.request.agent for rows in bundles for view in rows)),
             tuple(sorted(bundles, key=_order)),
-            activity.last_call(desk.session, name),
+            activity.last_call(context.session, name),
         )
         for name, bundles in sessions.items()
     ]

@@ -22,7 +22,7 @@ KEPT = 10.0  # seconds that verdicts are shown again, unless the policy changes
 _LONGEST = 4096  # characters of a path or of words in an address
 
 
-def routes(desk: PageContext) -> list[Route]:
+def routes(context: PageContext) -> list[Route]:
     """Return the routes of the matrix page."""
 
     known: dict[tuple[str, bool], tuple[float, Matrix]] = {}
@@ -38,16 +38,16 @@ def routes(desk: PageContext) -> list[Route]:
         return found
 
     def view(asked: Asked) -> MatrixView:
-        policy = policy_view.current(desk)[0].at(time.time())
-        with desk.act_as(DEFAULT_AGENT, None) as session:
+        policy = policy_view.current(context)[0].at(time.time())
+        with context.act_as(DEFAULT_AGENT, None) as session:
             found = judged(session, policy, every=asked.every)
             return matrix_view.view(session.workspace, policy, found, asked)
 
     async def tree(request: Request) -> Response:
         """Show the verdicts on the tree of files."""
         asked = _asked(request)
-        found = await desk.run(lambda: view(asked))
-        return await desk.page(
+        found = await context.run(lambda: view(asked))
+        return await context.page(
             request,
             "matrix",
             view=found,

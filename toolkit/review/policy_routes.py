@@ -23,7 +23,7 @@ SECONDS = 3.0  # that findings, cases and invariants may take on this page
 KEPT = 60.0  # seconds that they are shown without being made anew
 
 
-def routes(desk: PageContext) -> list[Route]:
+def routes(context: PageContext) -> list[Route]:
     """Return the routes of the policy pages."""
 
     known: dict[tuple[str, int], Examined | None] = {}
@@ -38,23 +38,23 @@ def routes(desk: PageContext) -> list[Route]:
 
     async def policy(request: Request) -> Response:
         """Show the rules of the policy with what they decided lately."""
-        found = await desk.run(lambda: policy_view.view(desk))
-        said = await desk.run(lambda: examined(found.policy))
+        found = await context.run(lambda: policy_view.view(context))
+        said = await context.run(lambda: examined(found.policy))
         shown = request.query_params.get("revoked")
-        return await desk.page(
+        return await context.page(
             request, "policy", view=found, examined=said, days=policy_view.DAYS, revoked=shown
         )
 
     async def ask(request: Request) -> Response:
         """Show what the policy would lose with a rule. CallError `not_found` or `policy_invalid`."""
         rule = str(request.path_params["rule"])
-        return await desk.page(request, "revoke", **await desk.run(lambda: _without(desk, rule)))
+        return await context.page(request, "revoke", **await context.run(lambda: _without(context, rule)))
 
     async def revoke(request: Request) -> Response:
         """Take a rule of an answer out of the policy."""
         person, fields = await form(request, DECIDE)
         rule = str(request.path_params["rule"])
-        await desk.run(lambda: _revoke(desk, rule, person.name, fields.get("reason", "")))
+        await context.run(lambda: _revoke(context, rule, person.name, fields.get("reason", "")))
         return to(request, f"/policy?revoked={rule}")
 
     return [
@@ -64,30 +64,30 @@ def routes(desk: PageContext) -> list[Route]:
     ]
 
 
-def _source(desk: PageContext) -> tuple[Path, Policy]:
-    if desk.source is None:
+def _source(context: PageContext) -> tuple[Path, Policy]:
+    if context.source is None:
         raise CallError("not_found", "There is no policy file that a rule could be taken out of")
     try:
-        return desk.source, Policy.load(desk.source, kept=False)
+        return context.source, Policy.load(context.source, kept=False)
     except PolicyError as error:
         raise CallError("policy_invalid", str(error).partition("\n")[0], where="policy") from None
 
 
-def _without(desk: PageContext, rule: str) -> dict[str, object]:
-    place, policy = _source(desk)
+def _without(context: PageContext, rule: str) -> dict[str, object]:
+    place, policy = _source(context)
     file, data = answering.without(policy, place, rule)
     found = answering.find(policy, rule)
     return {
         "rule": found,
-        "answered": policy_view.request_for(desk.session, rule),
+        "answered": policy_view.request_for(context.session, rule),
         "file": file.name,
         "text": diff(file.name, file.data, data),
     }
 
 
-def _revoke(desk: PageContext, rule: str, by: str, reason: str) -> None:
-    place, policy = _source(desk)
+def _revoke(context: PageContext, rule: str, by: str, reason: str) -> None:
+    place, policy = _source(context)
     file, data = answering.without(policy, place, rule)
-    desk.session.approvals.revoke_rule(
+    context.session.approvals.revoke_rule(
         rule, by=by, reason=reason, first=lambda: policy_file.replace(file, data)
     )

@@ -110,25 +110,25 @@ class PolicyView:
         return sum(one.answer.until is not None and not one.over for one in self.given)
 
 
-def current(desk: PageContext) -> tuple[Policy, str | None]:
+def current(context: PageContext) -> tuple[Policy, str | None]:
     """Return the policy in force, and what is wrong with its file if that no longer loads."""
-    known = desk.session.policy
-    if desk.source is None:
+    known = context.session.policy
+    if context.source is None:
         return known, None
     try:
-        return Policy.load(desk.source), None
+        return Policy.load(context.source), None
     except PolicyError as error:
         return known, str(error.problems[0]) if error.problems else str(error)
     except OSError as error:
-        return known, f"{desk.source.name} cannot be read: {error.strerror}"
+        return known, f"{context.source.name} cannot be read: {error.strerror}"
 
 
-def view(desk: PageContext) -> PolicyView:
+def view(context: PageContext) -> PolicyView:
     """Return the policy with the decisions of the last days. Records of earlier revisions count where the
     rule is the same.
     """
-    policy, problem = current(desk)
-    found, whole = counts.since(desk.session.state, time.time() - DAYS * 86400)
+    policy, problem = current(context)
+    found, whole = counts.since(context.session.state, time.time() - DAYS * 86400)
     hits = _hits(found)
     content = policy.whole  # with the rules on trial
     every = list(_rules(content))
@@ -137,7 +137,7 @@ def view(desk: PageContext) -> PolicyView:
         policy,
         problem,
         _figures(found, whole),
-        list(_given(desk.session, content, hits)),
+        list(_given(context.session, content, hits)),
         list(_groups([rule for rule in own if mark(rule.reason) is None], hits)),
         [_row(item.rules, hits) for item in (*content.mandatory, *content.run_floor) if item.rules],
         [_row((rule,), hits) for rule in every if _is_inherited(rule)],

@@ -49,8 +49,8 @@ class Bar:
 class Figures:
     """The figures of a workspace, kept for a minute."""
 
-    def __init__(self, desk: PageContext) -> None:
-        self._desk = desk
+    def __init__(self, context: PageContext) -> None:
+        self._desk = context
         self._lock = threading.Lock()
         self._read = 0.0
         self._questions = Questions()

@@ -45,17 +45,17 @@ class Choice:
     digest: str
 
 
-def routes(desk: PageContext) -> list[Route]:
+def routes(context: PageContext) -> list[Route]:
     """Return the routes of rules from answers."""
 
     async def choose(request: Request) -> Response:
         """Show the rules that are offered for a request, with one end."""
         person_of(request, DECIDE)
         end, name = request.query_params.get("end", WEEK), str(request.path_params["id"])
-        found = await desk.run(lambda: _offered(desk, name, end if end in ENDS else WEEK))
+        found = await context.run(lambda: _offered(context, name, end if end in ENDS else WEEK))
         chosen = request.query_params.get("rule", "")
         note = next((words for name, words in _NOTES.items() if request.query_params.get(name)), "")
-        return await desk.page(request, "always", chosen=chosen, note=note, **found)
+        return await context.page(request, "always", chosen=chosen, note=note, **found)
 
     async def write(request: Request) -> Response:
         """Write the chosen rule, if the page showed exactly that. CallError `forbidden`."""
@@ -68,7 +68,7 @@ def routes(desk: PageContext) -> list[Route]:
             return to(request, f"{again}&early=1")
         if end != fields.get("shown_end"):
             return to(request, f"{again}&new=1")
-        written = await desk.run(lambda: _write(desk, name, width, fields, person.name))
+        written = await context.run(lambda: _write(context, name, width, fields, person.name))
         return to(request, f"/approvals/{name}/answered" if written else f"{again}&changed=1")
 
     return [
@@ -77,15 +77,15 @@ def routes(desk: PageContext) -> list[Route]:
     ]
 
 
-def _offered(desk: PageContext, name: str, end: str) -> dict[str, Any]:
-    asked, now = desk.session.approvals.get(name), time.time()
+def _offered(context: PageContext, name: str, end: str) -> dict[str, Any]:
+    asked, now = context.session.approvals.get(name), time.time()
     until = rule_end(end, now)
     choices: list[Choice] = []
     left: tuple[tuple[str, str], ...] = ()
     file, problem, hint = "", "", ""
     try:
-        desk.session.approvals.check_waits(asked)
-        choices, left, file = _choices(desk, asked, now, until)
+        context.session.approvals.check_waits(asked)
+        choices, left, file = _choices(context, asked, now, until)
     except CallError as error:
         problem, hint = error.message, error.advice or ""
     except PolicyError as error:
@@ -103,21 +103,21 @@ def _offered(desk: PageContext, name: str, end: str) -> dict[str, Any]:
         "until": until,
         "ends": [(word, rule_end(word, now)) for word in (TODAY, WEEK, NEVER)],
         "scopes": list(scopes(asked))[1:] if asked.state == PENDING else [],
-        "counts": _counts(desk, asked, now),
+        "counts": _counts(context, asked, now),
     }
 
 
 def _choices(
-    desk: PageContext, asked: ApprovalRequest, now: float, until: int | None
+    context: PageContext, asked: ApprovalRequest, now: float, until: int | None
 ) -> tuple[list[Choice], tuple[tuple[str, str], ...], str]:
-    if desk.source is None:
+    if context.source is None:
         raise CallError(
             "permission_denied",
             "There is no policy file that a rule could be written to",
             hint="`ringfence init` makes one",
         )
-    session, policy = desk.session, desk.session.policy_now()
-    made, file = answering.offers_for(session.workspace, policy, desk.source, asked, now=now, until=until)
+    session, policy = context.session, context.session.policy_now()
+    made, file = answering.offers_for(session.workspace, policy, context.source, asked, now=now, until=until)
     before = file.reload(file.data).at(now)
     choices = [
         Choice(
@@ -130,9 +130,9 @@ def _choices(
     return choices, made.left_out, file.name
 
 
-def _counts(desk: PageContext, asked: ApprovalRequest, now: float) -> tuple[int, int]:
+def _counts(context: PageContext, asked: ApprovalRequest, now: float) -> tuple[int, int]:
     """Return how often the same rules asked the agent in the last week, and how often the answer was yes."""
-    every = desk.session.approvals.listing(every=True)
+    every = context.session.approvals.listing(every=True)
     same = [
         one
         for one in every
@@ -141,12 +141,12 @@ def _counts(desk: PageContext, asked: ApprovalRequest, now: float) -> tuple[int,
     return len(same), sum(one.state in (GRANTED, USED, SETTLED) for one in same)
 
 
-def _write(desk: PageContext, name: str, width: str, fields: dict[str, str], by: str) -> bool:
+def _write(context: PageContext, name: str, width: str, fields: dict[str, str], by: str) -> bool:
     """Write a rule; whether it was still the rule that the page showed. Raises CallError."""
-    session, now = desk.session, time.time()
+    session, now = context.session, time.time()
     approvals = session.approvals
     asked = approvals.get(name)
-    if desk.source is None:
+    if context.source is None:
         raise CallError("permission_denied", "There is no policy file that a rule could be written to")
     policy = session.policy_now()
     if answering.complete(approvals, policy, name, by=by) is not None:
@@ -155,7 +155,7 @@ def _write(desk: PageContext, name: str, width: str, fields: dict[str, str], by:
     until = _until(fields.get("until", ""), now)
     try:
         made, file = answering.offers_for(
-            session.workspace, policy, desk.source, asked, now=now, until=until, widths=(width,)
+            session.workspace, policy, context.source, asked, now=now, until=until, widths=(width,)
         )
     except PolicyError as error:
         raise CallError("policy_invalid", f"The policy does not load: {error.problems[0].message}") from None

@@ -17,27 +17,27 @@ from ringfence.toolkit.review.context import PageContext, form, is_local, to
 from ringfence.toolkit.review.query import number
 
 
-def routes(desk: PageContext) -> list[Route]:
+def routes(context: PageContext) -> list[Route]:
     """Return the routes of the session pages."""
 
     async def sessions(request: Request) -> Response:
         """Show the last sessions."""
-        found = await desk.run(lambda: session_view.sessions(desk.session))
-        return await desk.page(request, "sessions", found=found)
+        found = await context.run(lambda: session_view.sessions(context.session))
+        return await context.page(request, "sessions", found=found)
 
     async def changes(request: Request) -> Response:
         """Show what one session did; its changed files a page at a time."""
         name = str(request.path_params["id"])
         start = number(request, "start")
-        found = await desk.run(lambda: session_view.view(desk.session, name, start))
-        return await desk.page(request, "changes", view=found, step=session_view.FILES)
+        found = await context.run(lambda: session_view.view(context.session, name, start))
+        return await context.page(request, "changes", view=found, step=session_view.FILES)
 
     async def history(request: Request) -> Response:
         """Show the versions of one file."""
         path = str(request.path_params["path"])
         left, right = request.query_params.get("left"), request.query_params.get("right")
-        return await desk.page(
-            request, "file", **await desk.run(lambda: file_view.view(desk.session, path, left, right))
+        return await context.page(
+            request, "file", **await context.run(lambda: file_view.view(context.session, path, left, right))
         )
 
     async def back(request: Request) -> Response:
@@ -46,12 +46,12 @@ def routes(desk: PageContext) -> list[Route]:
         act, title = _act(fields)
         digest = fields.get("digest")
         forced = fields.get("force") == "1"
-        result = await desk.run(lambda: _went(desk, person.name, act, digest, force=forced))
+        result = await context.run(lambda: _went(context, person.name, act, digest, force=forced))
         if digest and result.ok:
             place = fields.get("next", "")
             return to(request, place if is_local(place) else "/sessions")
         held = {key: fields[key] for key in ("session", "path", "version", "call", "next") if key in fields}
-        return await desk.page(
+        return await context.page(
             request, "back", title=title, result=result, held=held, status=200 if result.ok else 409
         )
 
@@ -83,9 +83,9 @@ def _act(fields: dict[str, str]) -> tuple[Callable[..., Result], str]:
 
 
 def _went(
-    desk: PageContext, name: str, act: Callable[..., Result], digest: str | None, *, force: bool
+    context: PageContext, name: str, act: Callable[..., Result], digest: str | None, *, force: bool
 ) -> Result:
-    with desk.act_as(f"person:{name}", None) as session:
+    with context.act_as(f"person:{name}", None) as session:
         if digest:
             return act(session, digest=digest, force=force, by=name)
         return act(session, dry_run=True, force=force)

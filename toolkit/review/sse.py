@@ -15,7 +15,7 @@ EVERY = 1.0  # seconds between checks
 _BEAT = 15  # checks without news after which a keep-alive is sent
 
 
-def routes(desk: PageContext) -> list[Route]:
+def routes(context: PageContext) -> list[Route]:
     """Return the route of the event stream."""
 
     async def events(request: Request) -> Response:
@@ -23,22 +23,22 @@ def routes(desk: PageContext) -> list[Route]:
         # Continues where the page, or the previous stream, ended, so no change is missed.
         known = request.headers.get("last-event-id") or request.query_params.get("mark", "")
         seen = int(known) if known.isascii() and known.isdigit() and len(known) < 19 else None
-        return StreamingResponse(_events(desk, seen), media_type="text/event-stream")
+        return StreamingResponse(_events(context, seen), media_type="text/event-stream")
 
     return [Route("/events", events, methods=["GET"])]
 
 
-async def _events(desk: PageContext, seen: int | None) -> AsyncIterator[str]:
+async def _events(context: PageContext, seen: int | None) -> AsyncIterator[str]:
     quiet = 0
     if seen is None:
-        seen = await desk.run(desk.mark)
+        seen = await context.run(context.mark)
     yield "retry: 2000\n\n"
-    while not desk.closing:
+    while not context.closing:
         await anyio.sleep(EVERY)
-        now = await desk.run(desk.mark)
+        now = await context.run(context.mark)
         quiet = 0 if now != seen else quiet + 1
         if now != seen:
             seen = now
-            yield f"event: news\nid: {now}\ndata: {await desk.run(desk.waiting)}\n\n"
+            yield f"event: news\nid: {now}\ndata: {await context.run(context.waiting)}\n\n"
         elif quiet % _BEAT == 0:
             yield ": still here\n\n"

@@ -30,29 +30,31 @@ class Row:
     deleted: float | None
 
 
-def routes(desk: PageContext) -> list[Route]:
+def routes(context: PageContext) -> list[Route]:
     """Return the routes of the trash pages."""
 
     async def trash(request: Request) -> Response:
         """Show the trash."""
         name = person_of(request, LOOK).name
-        rows, total = await desk.run(lambda: _rows(desk, name))
-        return await desk.page(request, "trash", rows=rows, total=total, has=total is not None, said=None)
+        rows, total = await context.run(lambda: _rows(context, name))
+        return await context.page(request, "trash", rows=rows, total=total, has=total is not None, said=None)
 
     async def restore(request: Request) -> Response:
         """Restore the tasks of a form. CallError `forbidden`."""
         person, fields = await form(request, ADMINISTER)
-        said = await desk.run(lambda: _restored(desk, person.name, fields.get("task", "")))
-        rows, total = await desk.run(lambda: _rows(desk, person.name))
+        said = await context.run(lambda: _restored(context, person.name, fields.get("task", "")))
+        rows, total = await context.run(lambda: _rows(context, person.name))
         status = 200 if said.ok else 409
-        return await desk.page(request, "trash", status=status, rows=rows, total=total, has=True, said=said)
+        return await context.page(
+            request, "trash", status=status, rows=rows, total=total, has=True, said=said
+        )
 
     return [Route("/trash", trash, methods=["GET"]), Route("/trash", restore, methods=["POST"])]
 
 
-def _rows(desk: PageContext, name: str) -> tuple[list[Row], int | None]:
+def _rows(context: PageContext, name: str) -> tuple[list[Row], int | None]:
     """Return the deleted tasks and their number; None without task directories."""
-    with desk.mine(name) as session:
+    with context.mine(name) as session:
         if not session.workspace.has_tasks:
             return [], None
         view = View.unjudged(session.workspace)
@@ -68,6 +70,6 @@ def _row(view: View, one: store_reader.Deleted) -> Row:
     return Row(one.id, task.title or "(untitled)", task.size, task.files, one.stat.modified)
 
 
-def _restored(desk: PageContext, name: str, task: str) -> Result:
-    with desk.mine(name) as session:
+def _restored(context: PageContext, name: str, task: str) -> Result:
+    with context.mine(name) as session:
         return session.call({"tool": "restore_tasks", "arguments": {"task_ids": [task]}})
