@@ -66,7 +66,7 @@ def questions(session: Session, count: int) -> dict[str, Callable[[], object]]:
         "about a directory": last(path="d3/*"),
         "in the last minutes": last(since=1_700_000_000.0 + count - 300),
         "of nobody": last(agent="nobody"),
-        "the board of watch": lambda: Board(session).look(),
+        "the board of watch": lambda: Board(session).refresh(),
     }
 
 

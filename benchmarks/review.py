@@ -79,7 +79,7 @@ def main() -> int:
         with act_as("default", None) as session:
             board = Board(session)
             start = time.perf_counter()
-            board.look()
+            board.refresh()
             print(f"{'watch, first look':20} {(time.perf_counter() - start) * 1000:6.0f} ms")
     print(f"memory at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
     print("the first page is within the claim" if not missed else "the first page is not within the claim")

@@ -40,14 +40,14 @@ class Protection:
         Every link and every directory on the way to it is protected, too. With `aside` also its rotated
         copies, and names that look like these.
         """
-        held = {folded(relative, self._fold) for relative in self.inside(absolute)}
-        self._held |= held
+        folded_names = {folded(relative, self._fold) for relative in self.inside(absolute)}
+        self._held |= folded_names
         links = {link for link in links_to(absolute) if link != absolute}
         if links:
             self._linked.add(absolute)
             self._links |= {folded(name, self._fold) for link in links for name in self._relative(link)}
         if aside:
-            self._beginnings += tuple(f"{name}{sign}" for name in held for sign in ASIDE)
+            self._beginnings += tuple(f"{name}{sign}" for name in folded_names for sign in ASIDE)
 
     def protect_program(self) -> tuple[str, ...]:
         """Protect the files that the running program was loaded from, and names that its next start would
@@ -62,7 +62,9 @@ class Protection:
         loaded, self._held = self._held, self._held | before
         for folder, names in program_files.names():
             for inside in dict.fromkeys(self.inside(folder)):
-                if any(paths.is_below(inside, held) or inside == held for held in loaded):
+                if any(
+                    paths.is_below(inside, folded_names) or inside == folded_names for folded_names in loaded
+                ):
                     continue
                 self._beginnings += tuple(folded(paths.child(inside, each), self._fold) for each in names)
         return tuple(sorted(loaded))
@@ -98,7 +100,8 @@ class Protection:
         if name.rpartition("/")[2] == POLICY_FILE or f"{name}/".startswith(self._beginnings):
             raise _protected(path)
         if any(
-            name == held or paths.is_below(name, held) or paths.is_below(held, name) for held in self._held
+            name == folded_names or paths.is_below(name, folded_names) or paths.is_below(folded_names, name)
+            for folded_names in self._held
         ):
             raise _protected(path)
         # A link's target is not protected because of the link; the directories above the link are.

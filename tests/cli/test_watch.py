@@ -285,7 +285,7 @@ def test_an_answer_given_elsewhere_is_told_and_not_given_again(desk: Desk) -> No
         await pilot.press("a")
         await settled(app, pilot)
         desk.call("delete", path="b")
-        await app.look()
+        await app.update_board()
         await pilot.pause()
         assert "waits" not in shown(app)
 
@@ -298,7 +298,7 @@ def test_the_answer_goes_to_what_is_on_the_screen(desk: Desk) -> None:
 
     async def act(app: Watch, pilot: Pilot[None]) -> None:
         desk.call("delete", path="a")
-        await app.look()
+        await app.update_board()
         await pilot.press("a")
         await settled(app, pilot)
 

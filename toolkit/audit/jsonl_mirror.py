@@ -76,8 +76,8 @@ class JsonlMirror:
             while full:
                 # One process at a time: each adds what the others have not.
                 with self._turn():
-                    with ExitStack() as held:
-                        self._add(held)
+                    with ExitStack() as stack:
+                        self._add(stack)
                     if self._end:
                         self._forget_old()
                     full = self._is_full() and self._put_itself_aside()
@@ -122,10 +122,10 @@ class JsonlMirror:
             os.close(self._old)
             self._old = None
 
-    def _add(self, held: ExitStack) -> None:
+    def _add(self, stack: ExitStack) -> None:
         # By the line, not by the size: a truncated file may have grown to the same size.
         if not self._end or self._tail(len(self._end)) != self._end:
-            self._find_last(held)
+            self._find_last(stack)
         for rows in pages(self._state, self._last):
             lines = [line(body, prev, seal).encode() for _, body, prev, seal in rows]
             self._write(b"".join(lines))
@@ -136,7 +136,7 @@ class JsonlMirror:
     def _tail(self, length: int) -> bytes:
         return os.pread(self._fd, length, max(os.fstat(self._fd).st_size - length, 0))
 
-    def _find_last(self, held: ExitStack) -> None:
+    def _find_last(self, stack: ExitStack) -> None:
         """Find the last complete record of the file, which has to belong to this audit."""
         last = _last_of(self._fd)
         if last is None and not begins_a_record(os.pread(self._fd, _TAIL, 0).lstrip()):
@@ -151,7 +151,7 @@ class JsonlMirror:
                 f"The audit log belongs to another workspace's audit (record {last.seq})",
                 hint="give each workspace and state an --audit-log of its own, and verify both",
             )
-        self._last = last.seq if last is not None else self._end_of_what_was_put_aside(held)
+        self._last = last.seq if last is not None else self._end_of_what_was_put_aside(stack)
         self._end = line(last.body, last.prev, last.hash).encode() if last is not None else b""
         if self._tail(1) not in (b"", b"\n"):
             self._write(b"\n")
@@ -177,24 +177,24 @@ class JsonlMirror:
             return False
         return True
 
-    def _end_of_what_was_put_aside(self, held: ExitStack) -> int:
+    def _end_of_what_was_put_aside(self, stack: ExitStack) -> int:
         """Return the last record before this file; 0 if nothing was rotated, or the old file is unknown.
 
         The old file stays locked until this one has begun, because others may still have it open.
         """
-        ends = [(self._end_of(fd), fd) for fd in self._put_aside(held)]
+        ends = [(self._end_of(fd), fd) for fd in self._put_aside(stack)]
         end, newest = max(ends, default=(0, -1))
         if not end:
             return 0
         fcntl.flock(newest, fcntl.LOCK_EX)
-        held.callback(fcntl.flock, newest, fcntl.LOCK_UN)
+        stack.callback(fcntl.flock, newest, fcntl.LOCK_UN)
         return self._end_of(newest)
 
     def _end_of(self, fd: int) -> int:
         last = _last_of(fd, _ASIDE)
         return last.seq if last is not None and self._is_ours(last) else 0
 
-    def _put_aside(self, held: ExitStack) -> Iterator[int]:
+    def _put_aside(self, stack: ExitStack) -> Iterator[int]:
         """Yield the file that was open before, if it still exists, and the files with rotated names."""
         if self._old is not None and os.fstat(self._old).st_nlink:
             yield self._old
@@ -210,7 +210,7 @@ class JsonlMirror:
                 fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             except OSError:
                 continue  # gone by now, or not readable
-            held.callback(os.close, fd)
+            stack.callback(os.close, fd)
             if not os.path.samestat(os.fstat(fd), os.fstat(self._fd)):
                 yield fd
 

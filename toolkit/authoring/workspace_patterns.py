@@ -92,7 +92,7 @@ def compare(rules: Iterable[Rule], seen: Seen) -> list[Finding]:
     """Return the findings about the patterns of these rules in this workspace."""
     patterns = list(dict.fromkeys(rule.pattern for rule in rules))
     used = _matching(patterns, seen)
-    spelled = {each: said for each in patterns if (said := _spelled(each, seen)) is not None}
+    spelled = {each: spelling for each in patterns if (spelling := _spelled(each, seen)) is not None}
     slips = {
         each: meant for each in patterns if each not in used and (meant := _slip(each, seen)) is not None
     }

@@ -73,15 +73,18 @@ def _effects(
     result = frozenset({Effect.ALLOW})
     for parameter, actions in groups.items():
         # Each kind of writing by itself: a call is of one of them.
-        ways = product(*(policy.names(tool.name, action) for action in actions))
+        combinations = product(*(policy.names(tool.name, action) for action in actions))
         found = frozenset[Effect]().union(
-            *(_of_way(policy, agent, tool, parameter, way, known, exact=exact) for way in ways)
+            *(
+                _of_combination(policy, agent, tool, parameter, combination, known, exact=exact)
+                for combination in combinations
+            )
         )
         result = frozenset(max(one, other) for one in result for other in found)
     return result
 
 
-def _of_way(  # noqa: PLR0913  the parts of one question
+def _of_combination(  # noqa: PLR0913  the parts of one question
     policy: Policy,
     agent: str,
     tool: Tool,

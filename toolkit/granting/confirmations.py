@@ -42,10 +42,10 @@ def confirmation(request: Request) -> Confirmation:
         case requests.GRANTED:
             return _granted(request, title)
         case requests.REFUSED:
-            told = f" The agent is told: {escape(request.reason)}" if request.reason else ""
+            told_reason = f" The agent is told: {escape(request.reason)}" if request.reason else ""
             return Confirmation(
                 f"refused: {title}",
-                f"It stays refused whatever else is granted.{told}",
+                f"It stays refused whatever else is granted.{told_reason}",
                 "to let it be answered again",
                 f"ringfence approvals reopen {request.id}",
             )

@@ -51,9 +51,9 @@ def title(questions: RuleQuestions | None, line: int, column: int) -> str:
         groups = _groups(questions.who_may(rules))
     except Undecided as error:
         return f"{shown}: {error}"
-    said = [f"{', '.join(names)}: {_sentence(verdicts)}" for verdicts, names in groups.items()]
-    more = f" | and {len(said) - _MOST_GROUPS} more" if len(said) > _MOST_GROUPS else ""
-    return f"{shown}{visible(only)} – {' | '.join(said[:_MOST_GROUPS])}{more}"
+    sentences = [f"{', '.join(names)}: {_sentence(verdicts)}" for verdicts, names in groups.items()]
+    more = f" | and {len(sentences) - _MOST_GROUPS} more" if len(sentences) > _MOST_GROUPS else ""
+    return f"{shown}{visible(only)} – {' | '.join(sentences[:_MOST_GROUPS])}{more}"
 
 
 def table(questions: RuleQuestions, line: int, column: int) -> str:
@@ -63,8 +63,8 @@ def table(questions: RuleQuestions, line: int, column: int) -> str:
         lines.append(f"{visible(rule.pattern)}:")
         try:
             lines += [
-                f"  {name}: {_sentence(said)}"
-                for said, every in _groups(questions.who_may([rule])).items()
+                f"  {name}: {_sentence(sentences)}"
+                for sentences, every in _groups(questions.who_may([rule])).items()
                 for name in every
             ]
         except Undecided as error:

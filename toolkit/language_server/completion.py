@@ -57,8 +57,8 @@ def _items(document: Document, context: Context, files: OpenFiles) -> Iterator[l
     here = allowed(trail)
     if not context.is_key:
         yield from (
-            _item(word, Kind.EnumMember, said)
-            for word, said in here.words.items()
+            _item(word, Kind.EnumMember, detail)
+            for word, detail in here.words.items()
             if word not in context.siblings
         )
         yield from _values(document, context, here, files)
@@ -75,9 +75,9 @@ def _items(document: Document, context: Context, files: OpenFiles) -> Iterator[l
 
 
 def _keys(context: Context, here: Allowed) -> Iterator[lsp.CompletionItem]:
-    for key, said in here.keys.items():
+    for key, detail in here.keys.items():
         if key not in context.siblings:
-            yield _item(key, Kind.Property, said, "" if context.has_colon else ": ")
+            yield _item(key, Kind.Property, detail, "" if context.has_colon else ": ")
 
 
 def _values(
@@ -171,9 +171,9 @@ def _agents(document: Document) -> list[str]:
     return [name for name in dict.fromkeys(found) if name and name.isprintable()]
 
 
-def _item(label: str, kind: lsp.CompletionItemKind, said: str = "", end: str = "") -> lsp.CompletionItem:
+def _item(label: str, kind: lsp.CompletionItemKind, detail: str = "", end: str = "") -> lsp.CompletionItem:
     return lsp.CompletionItem(
-        label=label, kind=kind, documentation=visible(said) or None, insert_text=f"{label}{end}"
+        label=label, kind=kind, documentation=visible(detail) or None, insert_text=f"{label}{end}"
     )
 
 

@@ -35,8 +35,8 @@ def hover(
     if questions is not None and found:
         parts.append(_rules(found, questions))
     elif spot.value is not None and mention is None:
-        said = description((*spot.trail, spot.node.text))
-        parts += [f"`{spot.node.text}`: {said}"] if said else []
+        described = description((*spot.trail, spot.node.text))
+        parts += [f"`{spot.node.text}`: {described}"] if described else []
     if not parts:
         return None
     return lsp.Hover(
@@ -109,7 +109,7 @@ def _decides(rules: list[Rule], questions: RuleQuestions) -> Iterator[str]:
             yield f"Decides for example {_code(str(witness))}, the shortest such path{of}"
         if over:
             yield "On some of its paths another rule decides:\n" + "\n".join(
-                f"- {_said(each)}" for each in over
+                f"- {_rule_text(each)}" for each in over
             )
 
 
@@ -127,7 +127,7 @@ def _decides_commands(rules: list[Rule], questions: RuleQuestions) -> Iterator[s
             yield f"Decides for example {_code(line)}, the shortest such command{of}"
 
 
-def _said(rule: Rule) -> str:
+def _rule_text(rule: Rule) -> str:
     place = f"{rule.where.file}:{rule.where.line}" if rule.where else ""
     whose = {"mandatory": "mandatory ", "agent": f"agent `{rule.agent}` "}.get(rule.tier, "")
     return f"{place} {whose}{rule.key}: {_code(rule.pattern)} {rule.effect}"

@@ -41,7 +41,7 @@ def allowed(trail: tuple[str, ...]) -> Allowed:
     for node in _nodes(trail):
         out.kinds |= {node["name"]} if "name" in node else set()
         for key, value in node.get("properties", {}).items():
-            out.keys.setdefault(key, _said(value))
+            out.keys.setdefault(key, _text(value))
         for word in (*node.get("enum", ()), *([node["const"]] if "const" in node else ())):
             out.words.setdefault(_word(word), node.get("description", ""))
         if node.get("type") == "boolean":
@@ -59,7 +59,7 @@ def description(trail: tuple[str, ...]) -> str:
     for node in _nodes(trail[:-1]):
         found = node.get("properties", {}).get(trail[-1])
         if found is not None:
-            return _said(found)
+            return _text(found)
     return ""
 
 
@@ -67,7 +67,7 @@ def _word(word: object) -> str:
     return {True: "true", False: "false"}[word] if isinstance(word, bool) else str(word)
 
 
-def _said(node: Mapping[str, Any]) -> str:
+def _text(node: Mapping[str, Any]) -> str:
     return str(next((each["description"] for each in _resolved(node) if each.get("description")), ""))
 
 

@@ -85,8 +85,8 @@ class RuleQuestions:
                 return self._mandatory_witness(lint, placed.item, rule)
             found: list[Witness] = []
             for place in lint.contexts(placed.owner, rule.key):
-                ways = lint.deciding(*place, placed.at)
-                witness = lint.questions.find(ways)
+                deciders = lint.deciding(*place, placed.at)
+                witness = lint.questions.find(deciders)
                 if witness is not None:
                     found.append(witness)
             return min(found, key=lambda each: (len(each.path), each.path), default=None)
@@ -113,11 +113,11 @@ class RuleQuestions:
         """Return the shortest path of an item that nothing stricter, and no item before it, decides."""
         ask = lint.questions
         items = lint.policy.content.mandatory
-        way = ask.inside(rule.pattern) & ask.outside(item.excepts)
+        wanted = ask.inside(rule.pattern) & ask.outside(item.excepts)
         for other in items[: items.index(item)]:
             if other.effect >= item.effect and set(other.keys) >= set(item.keys) and not other.excepts:
-                way &= ask.outside(each.pattern for each in other.rules)
-        return ask.find([way])
+                wanted &= ask.outside(each.pattern for each in other.rules)
+        return ask.find([wanted])
 
     def overriding(self, rule: Rule) -> list[Rule]:
         """Return the rules that decide on some path of a rule in its place, at most 6, the nearest first."""

@@ -76,8 +76,8 @@ class PolicyServer(LanguageServer):
         error = None if task.cancelled() else task.exception()
         if error is not None:
             _log.error("an analysis failed", exc_info=error)
-            said = f"ringfence: an analysis failed: {type(error).__name__}: {error}"
-            self.window_log_message(lsp.LogMessageParams(lsp.MessageType.Error, said))
+            failure = f"ringfence: an analysis failed: {type(error).__name__}: {error}"
+            self.window_log_message(lsp.LogMessageParams(lsp.MessageType.Error, failure))
 
 
 def serve(stdin: BinaryIO, stdout: BinaryIO) -> None:

@@ -124,13 +124,13 @@ class Server:
 
     def resume(self, question: Question, response: Message | None) -> Message | Question:
         """Continue a call after the client's user was asked; `response` is the client's reply."""
-        held = self.session.approvals.get(question.approval)
-        if self.channel is not None and held.state != PENDING and not question.flight.cancelled:
+        pending = self.session.approvals.get(question.approval)
+        if self.channel is not None and pending.state != PENDING and not question.flight.cancelled:
             return self._again(question)
-        answer = asking.answer_in(response, held, time.time())
-        if answer is None or question.flight.cancelled or held.state != PENDING:
+        answer = asking.answer_in(response, pending, time.time())
+        if answer is None or question.flight.cancelled or pending.state != PENDING:
             # The repeated call returns what it waits for, or the decision made meanwhile.
-            declined = self._note_declined(response, held)
+            declined = self._note_declined(response, pending)
             result = self._session_call(question.call, question.flight, question.token)
             result = asking.declined(result) if declined else result
             return self._done(question.peer, question.id, question.call, result)
@@ -146,11 +146,11 @@ class Server:
         request = self.session.approvals.get(question.approval)
         channel(request, call=question.id, called_off=lambda: over() or question.flight.cancelled)
 
-    def _note_declined(self, response: Any, held: Request) -> bool:
+    def _note_declined(self, response: Any, pending: Request) -> bool:
         """Record that the client declined; returns whether it did."""
-        if not asking.is_declined(response) or held.state != PENDING:
+        if not asking.is_declined(response) or pending.state != PENDING:
             return False
-        self.session.approvals.note_declined(held.id, by=asking.CLIENT, reason=asking.UNASKED)
+        self.session.approvals.note_declined(pending.id, by=asking.CLIENT, reason=asking.UNASKED)
         return True
 
     # ------------------------------------------------------------ plain requests
@@ -168,7 +168,7 @@ class Server:
                     "capabilities": {"tools": {}},
                     "ttlMs": _LIST_GOOD_FOR,
                     "cacheScope": "private",
-                    **self._told(),
+                    **self._instructions_field(),
                     "_meta": {SERVER_KEY: server_info()},
                 },
             )
@@ -190,10 +190,10 @@ class Server:
             "protocolVersion": known.version,
             "capabilities": {"tools": {}},
             "serverInfo": server_info(),
-            **self._told(),
+            **self._instructions_field(),
         }
 
-    def _told(self) -> Message:
+    def _instructions_field(self) -> Message:
         return {"instructions": self._instructions} if self._instructions else {}
 
     def tools(self) -> list[Message]:
@@ -276,14 +276,14 @@ class Server:
         rounds = before.asked if before else 0
         if result.status != "approval_required" or not self._may_ask(peer) or rounds >= _ROUNDS:
             return self._done(peer, request, call, result)
-        held = self.session.approvals.get(result.data["approval"]["id"])
+        pending = self.session.approvals.get(result.data["approval"]["id"])
         if self.channel is not None:
-            return Question(request, call, held.id, {}, peer, flight, token, rounds + 1)
-        params = asking.question(held, titled=peer.stateless or (peer.version or "") >= _TITLED_SINCE)
+            return Question(request, call, pending.id, {}, peer, flight, token, rounds + 1)
+        params = asking.question(pending, titled=peer.stateless or (peer.version or "") >= _TITLED_SINCE)
         if not peer.stateless:
-            return Question(request, call, held.id, params, peer, flight, token, rounds + 1)
+            return Question(request, call, pending.id, params, peer, flight, token, rounds + 1)
         ask = {"approve": {"method": "elicitation/create", "params": params}}
-        state = self._seals.seal(held)
+        state = self._seals.seal(pending)
         return reply(request, {"resultType": "input_required", "inputRequests": ask, "requestState": state})
 
     def _session_call(self, call: ToolCall, flight: Flight, token: Any) -> Result:

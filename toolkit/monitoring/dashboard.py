@@ -61,7 +61,7 @@ class Board:
         self._kept: dict[str, Work] = {}
         self._stale: set[str] = set()  # sessions with new records since they were read
 
-    def look(self) -> bool:
+    def refresh(self) -> bool:
         """Read what is new since the last call; returns whether anything is."""
         before, read = (self.pending, self.running, self.logged), self._read
         for record in audit.records(self.session.state, since=self._read):

@@ -47,7 +47,7 @@ def build(context: PageContext, limits: Limits, proxy: Proxy | None = None) -> M
 
     async def refused(request: Request, error: Exception) -> Response:
         """Return the error page for a CallError."""
-        found = _told(error)
+        found = _as_call_error(error)
         status = STATUS.get(found.code, 400)
         if request.scope.get("ringfence.sign_in") is None:
             answer = Response(found.message, status, media_type="text/plain")
@@ -97,7 +97,7 @@ async def _left(_: Request, __: Exception) -> Response:
     return Response(status_code=400)  # nobody reads it: the browser disconnected while sending the form
 
 
-def _told(error: Exception) -> CallError:
+def _as_call_error(error: Exception) -> CallError:
     if isinstance(error, CallError):
         return error
     if isinstance(error, HTTPException):
@@ -106,7 +106,7 @@ def _told(error: Exception) -> CallError:
 
 
 def _routes(context: PageContext) -> list[Route]:
-    async def door(request: Request) -> Response:
+    async def sign_in_page(request: Request) -> Response:
         return await context.page(request, "sign_in", wrong=False, next=request.query_params.get("next", "/"))
 
     async def sign_in(request: Request) -> Response:
@@ -137,7 +137,7 @@ def _routes(context: PageContext) -> list[Route]:
         return answer
 
     return [
-        Route("/sign-in", door, methods=["GET"]),
+        Route("/sign-in", sign_in_page, methods=["GET"]),
         Route("/sign-in", sign_in, methods=["POST"]),
         Route("/sign-out", sign_out, methods=["POST"]),
     ]

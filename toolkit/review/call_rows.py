@@ -169,10 +169,10 @@ class CallRow:
     @property
     def reason(self) -> str:
         """What the person said who answered."""
-        said = next(
+        rule_reason = next(
             (r["reason"] for r in self.records if r.get("event") == "approval" and r.get("reason")), ""
         )
-        return str(said or (self.asked.reason if self.asked is not None else ""))
+        return str(rule_reason or (self.asked.reason if self.asked is not None else ""))
 
     @property
     def waits(self) -> bool:
@@ -236,11 +236,11 @@ def what_decided(decision: Mapping[str, Any] | None) -> str:
         return f"a limit: {decision.get('reason') or limit.get('key')}"
     if not rule:
         return "no rule decides"
-    said = rule.get("reason")
-    if mark(said) is not None:
-        said = None
+    rule_reason = rule.get("reason")
+    if mark(rule_reason) is not None:
+        rule_reason = None
     words = "mandatory" if rule.get("tier") == "mandatory" else str(rule.get("key"))
-    return f"{words} “{said}”" if said else words
+    return f"{words} “{rule_reason}”" if rule_reason else words
 
 
 def destroys(record: Record) -> bool:

@@ -78,22 +78,22 @@ class Middleware:
             return
         if scope["type"] != "http":
             raise ValueError("only HTTP is served")
-        with ExitStack() as held:
-            answer = self._admit(scope, held)
+        with ExitStack() as resources:
+            answer = self._admit(scope, resources)
             if answer is not None:
                 await answer(scope, receive, _guarded(send))
                 return
             most = MAX_FORM if scope["ringfence.sign_in"] is not None else MAX_SIGN_IN
             await self.app(scope, bounded(receive, most, self.limits.seconds), _guarded(send))
 
-    def _admit(self, scope: Scope, held: ExitStack) -> Response | None:
+    def _admit(self, scope: Scope, resources: ExitStack) -> Response | None:
         """Identify the person; returns the response to a request that is refused."""
         headers = Headers(scope=scope)
         try:
             check_source(headers, self.limits)
             found = self._who(headers, scope)
             if found is not None:
-                held.enter_context(self._shares.taken(found.person.name))
+                resources.enter_context(self._shares.taken(found.person.name))
         except CallError as error:
             return PlainTextResponse(error.message, STATUS.get(error.code, 400))
         if found is None and not scope["path"].startswith(OPEN):
@@ -152,11 +152,11 @@ def cookie_in(headers: Headers, name: str) -> str | None:
 
 
 def _guarded(send: Send) -> Send:
-    async def told(message: Message) -> None:
+    async def receive_noted(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
         await send(message)
 
-    return told
+    return receive_noted

@@ -39,10 +39,10 @@ def routes(context: PageContext) -> list[Route]:
     async def policy(request: Request) -> Response:
         """Show the rules of the policy with what they decided lately."""
         found = await context.run(lambda: policy_view.view(context))
-        said = await context.run(lambda: examined(found.policy))
+        examination = await context.run(lambda: examined(found.policy))
         shown = request.query_params.get("revoked")
         return await context.page(
-            request, "policy", view=found, examined=said, days=policy_view.DAYS, revoked=shown
+            request, "policy", view=found, examined=examination, days=policy_view.DAYS, revoked=shown
         )
 
     async def ask(request: Request) -> Response:

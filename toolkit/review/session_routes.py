@@ -50,9 +50,9 @@ def routes(context: PageContext) -> list[Route]:
         if digest and result.ok:
             place = fields.get("next", "")
             return to(request, place if is_local(place) else "/sessions")
-        held = {key: fields[key] for key in ("session", "path", "version", "call", "next") if key in fields}
+        hidden = {key: fields[key] for key in ("session", "path", "version", "call", "next") if key in fields}
         return await context.page(
-            request, "back", title=title, result=result, held=held, status=200 if result.ok else 409
+            request, "back", title=title, result=result, hidden=hidden, status=200 if result.ok else 409
         )
 
     return [

@@ -149,8 +149,8 @@ def _shortest(  # noqa: PLR0913  as above
     best: Name | None = None
     for tool, action in queries:
         old, new = (context(policy, agent, tool, action, fold) for policy in (before, after))
-        ways = ask.both(ask.verdict(old, Effect.ASK), list(ask.verdict(new, Effect.ALLOW)))
-        found = ask.find(ways, region)
+        questions = ask.both(ask.verdict(old, Effect.ASK), list(ask.verdict(new, Effect.ALLOW)))
+        found = ask.find(questions, region)
         if found is not None and (best is None or len(found.path) < len(best[0])):
             best = found.path, found.directory
     return best

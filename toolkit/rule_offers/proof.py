@@ -128,8 +128,8 @@ def _where_content(policy: Policy, detector: Detector) -> Policy:
 
 def _breaks(before: Policy, after: Policy, fold: Fold) -> str:
     """Return which of the policy's own statements holds no longer; "" if all that held still hold."""
-    held = [proof.statement for proof in prove(before, before.invariants, fold=fold) if proof.holds]
-    for proof in prove(after, held, fold=fold):
+    holding = [proof.statement for proof in prove(before, before.invariants, fold=fold) if proof.holds]
+    for proof in prove(after, holding, fold=fold):
         if not proof.holds:
             where = (
                 f" ({proof.statement.where.file}:{proof.statement.where.line})"

@@ -11,15 +11,15 @@ ANYTHING = os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW if hasattr(os, "O_PATH") els
 def open_beneath(directory: int, name: str, flags: int = DIRECTORY) -> int:
     """Open `name`, relative to a directory, and return its descriptor; OSError where a part is a link."""
     *above, last = [part for part in name.split("/") if part not in ("", ".")] or ["."]
-    held = os.dup(directory)
+    folder_fd = os.dup(directory)
     try:
         for part in above:
-            below = os.open(part, DIRECTORY, dir_fd=held)
-            os.close(held)
-            held = below
-        return os.open(last, flags, dir_fd=held)
+            below = os.open(part, DIRECTORY, dir_fd=folder_fd)
+            os.close(folder_fd)
+            folder_fd = below
+        return os.open(last, flags, dir_fd=folder_fd)
     finally:
-        os.close(held)
+        os.close(folder_fd)
 
 
 def path_of(descriptor: int) -> str:

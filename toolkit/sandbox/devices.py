@@ -29,11 +29,11 @@ def make_devices(terminal: int | None) -> tuple[str, ...]:
 
     `terminal` is shown as `/dev/console`, where programs look for the name of their terminal.
     """
-    held = {name: os.open(f"/dev/{name}", os.O_PATH | os.O_CLOEXEC) for name in _DEVICES}
+    device_fds = {name: os.open(f"/dev/{name}", os.O_PATH | os.O_CLOEXEC) for name in _DEVICES}
     if terminal is not None:
-        held["console"] = os.open(os.ttyname(terminal), os.O_PATH | os.O_CLOEXEC)
+        device_fds["console"] = os.open(os.ttyname(terminal), os.O_PATH | os.O_CLOEXEC)
     mount("devices", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "size=64k,nr_inodes=64,mode=755")
-    for name, device in held.items():
+    for name, device in device_fds.items():
         os.close(os.open(f"/dev/{name}", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o666))
         mount(path_of(device), f"/dev/{name}", None, MS_BIND)
         os.close(device)
@@ -42,7 +42,7 @@ def make_devices(terminal: int | None) -> tuple[str, ...]:
     os.mkdir("/dev/pts", 0o755)
     mount("terminals", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
     os.mkdir("/dev/shm", 0o1777)
-    return (*(f"/dev/{name}" for name in held), "/dev/pts")
+    return (*(f"/dev/{name}" for name in device_fds), "/dev/pts")
 
 
 def allow_devices(places: tuple[str, ...]) -> None:

@@ -48,7 +48,7 @@ def serve(caller: int) -> None:
     os.setpgid(0, 0)  # signals typed at the terminal are not for the server
     gc.disable()  # a collection in a child would copy every page that it looks at
     try:
-        held = os.pidfd_open(caller)
+        pidfd = os.pidfd_open(caller)
     except ProcessLookupError:
         os._exit(0)
     try:
@@ -56,7 +56,7 @@ def serve(caller: int) -> None:
     except SandboxError:
         pass  # each run reports it
     poll = select.poll()
-    for descriptor in (server.fileno(), held):
+    for descriptor in (server.fileno(), pidfd):
         poll.register(descriptor, select.POLLIN)
     running: dict[int, _Running] = {}
     while True:
@@ -67,7 +67,7 @@ def serve(caller: int) -> None:
             ended = running.pop(process)
             os.waitpid(ended.process, 0)
             ended.channel.close()  # the caller sees its end: every process of the command is dead
-        if held in ready or (server.fileno() in ready and not _take(server, poll, running)):
+        if pidfd in ready or (server.fileno() in ready and not _take(server, poll, running)):
             os._exit(0)
 
 

@@ -21,12 +21,12 @@ def outside_metadata(workspace: str) -> tuple[str, ...]:
 def _line(path: str) -> str:
     """The only line of a small regular file; nothing where it is something else."""
     try:
-        held = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return ""
     try:
-        return os.fsdecode(os.read(held, _LONGEST)).rstrip("\n")
+        return os.fsdecode(os.read(descriptor, _LONGEST)).rstrip("\n")
     except OSError:
         return ""
     finally:
-        os.close(held)
+        os.close(descriptor)

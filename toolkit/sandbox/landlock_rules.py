@@ -65,12 +65,12 @@ def restrict_files(readable: tuple[str, ...], writable: tuple[str, ...]) -> None
 
 def _allow(rules: int, place: str, rights: int) -> None:
     try:
-        held = os.open(place, os.O_PATH | os.O_CLOEXEC)
+        descriptor = os.open(place, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return  # it is gone since the list was made, and nothing can be read there
     try:
-        if not stat.S_ISDIR(os.fstat(held).st_mode):
+        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
             rights &= _OF_FILES
-        landlock_allow(rules, rights, held)
+        landlock_allow(rules, rights, descriptor)
     finally:
-        os.close(held)
+        os.close(descriptor)

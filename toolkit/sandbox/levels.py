@@ -57,18 +57,18 @@ def _no_linux() -> str | None:
 def _report(level: Level, place: str | None) -> LevelReport:
     if level == "none":
         return LevelReport(level, True)
-    held = os.path.realpath(tempfile.mkdtemp(prefix="ringfence-level-", dir=place))
+    trial_folder = os.path.realpath(tempfile.mkdtemp(prefix="ringfence-level-", dir=place))
     try:
-        return _tried(level, held)
+        return _tried(level, trial_folder)
     except SandboxError as error:
         return LevelReport(level, False, error.message, hint(error))
     finally:
-        shutil.rmtree(held, ignore_errors=True)
+        shutil.rmtree(trial_folder, ignore_errors=True)
 
 
-def _tried(level: Level, held: str) -> LevelReport:
+def _tried(level: Level, trial_folder: str) -> LevelReport:
     """Write a file and see where it lands, and look for a hidden one."""
-    workspace, scratch = f"{held}/workspace", f"{held}/scratch"
+    workspace, scratch = f"{trial_folder}/workspace", f"{trial_folder}/scratch"
     for directory in (workspace, scratch):
         os.mkdir(directory, 0o700)
     Path(workspace, "hidden").touch()

@@ -65,7 +65,7 @@ class Mounts:
             (place, os.open(place, ANYTHING)) for place in request.hidden_places if os.path.lexists(place)
         ]
         self._private_store()
-        layers = [self._home_layer(index, home, held) for index, (home, held) in enumerate(homes)]
+        layers = [self._home_layer(index, home, descriptor) for index, (home, descriptor) in enumerate(homes)]
         layer = self._workspace_layer()
         terminal = request.terminals[0] if request.terminals else None
         devices = make_devices(terminal)
@@ -73,10 +73,10 @@ class Mounts:
         for home_layer in layers:
             self._home(home_layer)
         self._workspace_mount(layer)
-        for place, held in shown:
-            _bind(held, place)
-        for place, held in hidden:
-            self._hide_place(place, held)
+        for place, descriptor in shown:
+            _bind(descriptor, place)
+        for place, descriptor in hidden:
+            self._hide_place(place, descriptor)
         if os.path.isdir(request.scratch):
             mount(path_of(self._blank(True)), request.scratch, None, MS_BIND)
         mount_attributes("/", give=ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, recursive=True)
@@ -96,16 +96,16 @@ class Mounts:
             "private", self._private, "tmpfs", _PLAIN, f"size={bytes_of_memory},nr_inodes={inodes},mode=700"
         )
 
-    def _home_layer(self, index: int, home: Home, held: int) -> _HomeLayer:
+    def _home_layer(self, index: int, home: Home, descriptor: int) -> _HomeLayer:
         """The directories of an overlay of a home, before a private one covers the scratch directory."""
         # For level copy, the scratch directory may be where no upper directory can be.
         above = path_of(self._scratch) if self._request.level == "overlay" else self._private
         base = f"{above}/home{index}"
         for part in (base, f"{base}/upper", f"{base}/work"):
             os.mkdir(part, 0o700)
-        os.chmod(f"{base}/upper", stat.S_IMODE(os.fstat(held).st_mode))
-        names = hide_names(f"{self._private}/layer{index}", held, home.hidden) if home.hidden else None
-        return _HomeLayer(home.path, _opened(base), (held,) if names is None else (names, held))
+        os.chmod(f"{base}/upper", stat.S_IMODE(os.fstat(descriptor).st_mode))
+        names = hide_names(f"{self._private}/layer{index}", descriptor, home.hidden) if home.hidden else None
+        return _HomeLayer(home.path, _opened(base), (descriptor,) if names is None else (names, descriptor))
 
     def _workspace_layer(self) -> int | None:
         request, scratch = self._request, path_of(self._scratch)
@@ -147,11 +147,11 @@ class Mounts:
             _bind(open_beneath(self._scratch, "copy"), request.workspace)
         self._unlocked.append(request.workspace)
 
-    def _hide_place(self, place: str, held: int) -> None:
+    def _hide_place(self, place: str, descriptor: int) -> None:
         """Cover a place of the machine: a directory by an empty one, a file by one that nobody may open."""
         if not os.path.lexists(place):
             return  # below a private directory, so it is gone already
-        mode = os.fstat(held).st_mode
+        mode = os.fstat(descriptor).st_mode
         if not stat.S_ISLNK(mode):
             mount(path_of(self._blank(stat.S_ISDIR(mode))), place, None, MS_BIND)
 
@@ -170,9 +170,9 @@ class Mounts:
         if not through:
             return
         shown = os.open(self._request.workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        for name, held in through:
+        for name, descriptor in through:
             target = open_beneath(shown, name)
-            mount(path_of(held), path_of(target), None, MS_BIND)
+            mount(path_of(descriptor), path_of(target), None, MS_BIND)
             mount_attributes(f"{self._request.workspace}/{name}", take=ATTR_RDONLY, give=_THROUGH)
 
 
@@ -199,12 +199,12 @@ def _overlay(place: str, layers: tuple[int, ...], base: str) -> None:
     mount("overlay", place, "overlay", _PLAIN, options)
 
 
-def _bind(held: int, place: str) -> None:
+def _bind(descriptor: int, place: str) -> None:
     """Show what `held` is open on at `place`, which is made where it is missing."""
     if not os.path.lexists(place):
-        if stat.S_ISDIR(os.fstat(held).st_mode):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             os.makedirs(place)
         else:
             os.makedirs(os.path.dirname(place), exist_ok=True)
             os.close(os.open(place, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-    mount(path_of(held), place, None, MS_BIND)
+    mount(path_of(descriptor), place, None, MS_BIND)

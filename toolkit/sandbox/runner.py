@@ -151,16 +151,16 @@ class _Outcome:
 def _send(request: Request, streams: Streams) -> socket.socket:
     """Hand the request to the server, and return the caller's end of the channel."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    held = os.memfd_create("request", os.MFD_CLOEXEC)
+    memory_fd = os.memfd_create("request", os.MFD_CLOEXEC)
     try:
-        os.write(held, request.encoded())
-        SERVER.send(request.place, (*streams.of_command, theirs.fileno(), held))
+        os.write(memory_fd, request.encoded())
+        SERVER.send(request.place, (*streams.of_command, theirs.fileno(), memory_fd))
     except BaseException:
         ours.close()
         raise
     finally:
         theirs.close()
-        os.close(held)
+        os.close(memory_fd)
     return ours
 
 

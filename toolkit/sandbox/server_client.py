@@ -61,14 +61,16 @@ class ForkServer:
     def _start(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            held = theirs.fileno()
+            descriptor = theirs.fileno()
             root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-            first = f"import os\nos.dup2({held}, {SERVER_SOCKET})\nos.closerange({SERVER_SOCKET + 1}, 256)"
+            first = (
+                f"import os\nos.dup2({descriptor}, {SERVER_SOCKET})\nos.closerange({SERVER_SOCKET + 1}, 256)"
+            )
             code = f"{first}{_START}"
             arguments = [sys.executable, "-I", "-S", "-c", code, root, str(os.getpid())]
             null = subprocess.DEVNULL
             self._server = subprocess.Popen(
-                arguments, stdin=null, stdout=null, stderr=null, pass_fds=(held,), env={}, cwd="/"
+                arguments, stdin=null, stdout=null, stderr=null, pass_fds=(descriptor,), env={}, cwd="/"
             )
         self._socket, self._owner = ours, os.getpid()
 

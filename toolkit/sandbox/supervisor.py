@@ -65,9 +65,9 @@ def _prepare_namespaces(request: Request) -> None:
             ("uid_map", f"{request.user} {request.user} 1"),
             ("gid_map", f"{request.group} {request.group} 1"),
         ):
-            held = os.open(f"/proc/self/{name}", os.O_WRONLY | os.O_CLOEXEC)
-            os.write(held, text.encode())
-            os.close(held)
+            proc_fd = os.open(f"/proc/self/{name}", os.O_WRONLY | os.O_CLOEXEC)
+            os.write(proc_fd, text.encode())
+            os.close(proc_fd)
     except OSError as error:
         text = f"the system gives a user namespace no rights: {error.strerror}"
         raise SandboxError("namespaces_forbidden", text, place="uid_map") from None

@@ -148,7 +148,7 @@ def landlock_restrict(rules: int) -> None:
 
 def seccomp(program: bytes) -> None:
     """Filter every later system call by a classic BPF program of 8-byte instructions, for good."""
-    held = ctypes.create_string_buffer(program, len(program))
-    described = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(held))
+    buffer = ctypes.create_string_buffer(program, len(program))
+    described = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
     call = (_SECCOMP[MACHINE], ctypes.c_uint(_SECCOMP_SET_MODE_FILTER), ctypes.c_uint(0), described)
     _checked(_libc.syscall(*call), "seccomp")

@@ -42,13 +42,13 @@ def _has_parents(root: str, below: int, parent: str, made: dict[str, os.stat_res
     if not _has_parents(root, below, above, made):
         return False
     try:
-        held = open_beneath(below, parent, ANYTHING)
+        parent_fd = open_beneath(below, parent, ANYTHING)
     except OSError:
         return False
     try:
-        found = os.fstat(held)
+        found = os.fstat(parent_fd)
     finally:
-        os.close(held)
+        os.close(parent_fd)
     if not stat.S_ISDIR(found.st_mode):
         return False
     try:

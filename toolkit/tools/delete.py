@@ -99,10 +99,10 @@ def _diff(gone: list[Removed]) -> tuple[str, int]:
 
 def _list(entries: tuple[Entry, ...], gone: list[Removed]) -> str:
     """Return every deleted name with its size and lines, as text."""
-    held = {file.path: file for file in gone}
+    by_path = {file.path: file for file in gone}
     rows = []
     for entry in entries:
-        file = held.get(entry.path)
+        file = by_path.get(entry.path)
         if file is None:
             rows.append(f"{escape(entry.path)}/")
             continue

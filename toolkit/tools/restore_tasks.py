@@ -22,13 +22,13 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
 
     store_reader.store(view)
     ids, again = view.task_ids
-    held = store_reader.latest(view)
+    latest = store_reader.latest(view)
     scheduled = {one.id: one.entry for one in store_reader.scheduled(view)}
     known = store_reader.by_id(view)
     items: list[Item] = []
     changes: list[tuple[str, Change]] = []
     for task in ids:
-        item, change = _back(view, task, task in known, held.get(task), scheduled.get(task))
+        item, change = _back(view, task, task in known, latest.get(task), scheduled.get(task))
         if change is not None and not view.changeable(change):
             item, change = replace(item, code="permission_denied", why=LOCKED), None
         items.append(item)
@@ -48,7 +48,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
 
 
 def _back(
-    view: View, task: str, live: bool, held: Deleted | None, scheduled: Entry | None
+    view: View, task: str, live: bool, latest: Deleted | None, scheduled: Entry | None
 ) -> tuple[Item, Change | None]:
     from ringfence.toolkit.task_ids import TASKS
     from ringfence.toolkit.tasks import store_reader
@@ -58,14 +58,14 @@ def _back(
         return Item(task), Delete(scheduled.path, scheduled.stat)
     if live:
         return Item(task, code="already_exists", why="A task with this id is there"), None
-    if held is None:
+    if latest is None:
         return Item(task, code="not_found", why="No deleted task with this id is in the trash"), None
-    entry = Entry(held.path, held.stat)
+    entry = Entry(latest.path, latest.stat)
     try:
         known, entries = store_reader.task(view, entry)
     except CallError as error:
         return Item(task, code=error.code, why=error.message), None
     readable = view.shows(task)
     title = known.title if readable else None
-    move = Move(held.path, f"{TASKS}/{held.id}", held.stat, entries=entries)
+    move = Move(latest.path, f"{TASKS}/{latest.id}", latest.stat, entries=entries)
     return Item(task, title, readable=readable), move

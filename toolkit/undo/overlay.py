@@ -134,7 +134,7 @@ class Overlay:
 
     def _stat(self, path: str) -> Stat | None:
         try:
-            return self._at(path, self._look)
+            return self._at(path, self._find_stat)
         except CallError as error:
             # A link took the place of a directory: nothing has this path now.
             if error.code != "path_changed" or not self._is_behind_link(path):
@@ -149,7 +149,7 @@ class Overlay:
                 return found is not None and found.kind == LINK
         return False
 
-    def _look(self, spot: Spot) -> Stat | None:
+    def _find_stat(self, spot: Spot) -> Stat | None:
         found = self._backend.stat(spot)
         if (
             found is None and self._backend.traits.quarantines
@@ -202,11 +202,11 @@ class Overlay:
         return found
 
     def _scan(self, path: str) -> list[tuple[str, Stat]]:
-        def look(spot: Spot) -> list[tuple[str, Stat]]:
+        def list_folder(spot: Spot) -> list[tuple[str, Stat]]:
             with self._backend.folder(spot) as folder:
                 return folder.scan()
 
-        return self._at(path, look)
+        return self._at(path, list_folder)
 
     def _at(self, path: str, act: Callable[[Spot], T]) -> T:
         with at(self._backend, path) as spot:

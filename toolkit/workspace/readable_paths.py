@@ -75,25 +75,25 @@ def below(view: View, spot: Spot, path: str) -> Iterator[Entry]:
     """Yield all descendants of the directory at `spot`, parents first. Reads that ask, and directories that
     are not entered, are added to the view.
     """
-    way: list[Entry] = []  # denied directories down to the walk's position that were not yielded yet
+    ancestors: list[Entry] = []  # denied directories down to the walk's position that were not yielded yet
 
     def missed(entry: Entry, error: CallError) -> None:
         if error.code not in NOT_ENTERED:
             raise error
-        if not (way and way[-1] is entry):
+        if not (ancestors and ancestors[-1] is entry):
             view.not_entered.append((entry.path, NOT_ENTERED[error.code]))
 
     walked = _Walked(view)
     for entry in view.visit(spot, path, walked.choose, _not_too_deep, missed):
-        while way and not paths.is_below(entry.path, way[-1].path):
-            way.pop()
+        while ancestors and not paths.is_below(entry.path, ancestors[-1].path):
+            ancestors.pop()
         if walked.effect is Effect.DENY:
-            way.append(entry)
+            ancestors.append(entry)
             continue
         if walked.effect is Effect.ASK:
             view.asked.append(_read(entry))
-        yield from way
-        way.clear()
+        yield from ancestors
+        ancestors.clear()
         yield entry
 
 

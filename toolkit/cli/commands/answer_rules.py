@@ -134,16 +134,16 @@ def _report(  # noqa: PLR0913  what was answered and settled, and how the comman
             }
         )
         return DONE
-    said = confirmation(request)
-    screen.line(said.what, "green")
+    confirmed = confirmation(request)
+    screen.line(confirmed.what, "green")
     if offer is not None:
         screen.line(f"  {offer.rule_in_words()}")
     if done:
         screen.line(f"  settled with it: {named(done)}")
     if left:
         screen.line(f"  the rule also answers, once it is asked again: {named(left)}")
-    screen.line(f"  {said.next}")
-    screen.line(f"  {said.reversal}: {said.command}{options_of(arguments)}", "dim")
+    screen.line(f"  {confirmed.next}")
+    screen.line(f"  {confirmed.reversal}: {confirmed.command}{options_of(arguments)}", "dim")
     return DONE
 
 

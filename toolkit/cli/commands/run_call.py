@@ -72,8 +72,8 @@ def call(arguments: argparse.Namespace, screen: Screen) -> int:
     with open_session(arguments, screen) as session, screen.progress() as progress:
         mention_unknown(session.policy, [session.agent], screen)
         result = session.call(line, progress)
-    looks = all(action == "read" for action, _ in TOOL_ACTIONS.get(arguments.tool, ()))
-    show(result, screen, changed=not looks, place=options_of(arguments))
+    only_reads = all(action == "read" for action, _ in TOOL_ACTIONS.get(arguments.tool, ()))
+    show(result, screen, changed=not only_reads, place=options_of(arguments))
     return DONE if result.ok else FELL_SHORT
 
 

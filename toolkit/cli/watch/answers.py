@@ -117,7 +117,7 @@ async def edit(program: Program, request: Request) -> None:
                 program.tell(f"The agent is told to send this instead: {title}")
     except CallError as error:
         program.fail(error)
-    await program.look()
+    await program.update_board()
 
 
 async def take_back(program: Program, request: Request) -> None:
@@ -142,7 +142,7 @@ async def take_back(program: Program, request: Request) -> None:
         program.fail(error)
     else:
         program.confirm(request)
-    await program.look()
+    await program.update_board()
 
 
 async def _answer(program: Program, request: Request, answer: Answer) -> None:
@@ -150,10 +150,10 @@ async def _answer(program: Program, request: Request, answer: Answer) -> None:
         answered = await asyncio.to_thread(program.approvals.answer, request.id, answer)
     except CallError as error:
         program.fail(error)
-        await program.look()
+        await program.update_board()
         return
     program.confirm(answered)
-    await program.look()
+    await program.update_board()
     if answer.granted and answer.scope != ONCE:
         others = await asyncio.to_thread(by_grant, program.approvals, answered, answer)
         await settle_others(program, answered, others, answered.id, answer.scope)

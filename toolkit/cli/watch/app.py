@@ -109,19 +109,21 @@ class Watch(App[None]):
         """Fill the list, and start to poll the state."""
         self.sub_title = escape(self.board.session.workspace.url)
         self.query_one(OptionList).focus()
-        self.call_after_refresh(self.look)  # the log wraps its lines to a width that is known only then
-        self.set_interval(self._every, self.look)
+        self.call_after_refresh(
+            self.update_board
+        )  # the log wraps its lines to a width that is known only then
+        self.set_interval(self._every, self.update_board)
         self.call_after_refresh(self.propose)
         self.set_interval(PROPOSALS, self.propose)
 
-    async def look(self) -> None:
+    async def update_board(self) -> None:
         """Bring everything up to date; what cannot be read now is said and looked at again."""
         if self._looking.locked():
             return
         async with self._looking:
             try:
-                fresh = await asyncio.to_thread(self.board.look)
-                fresh = await asyncio.to_thread(self._rules.look) or fresh
+                fresh = await asyncio.to_thread(self.board.refresh)
+                fresh = await asyncio.to_thread(self._rules.refresh) or fresh
             except CallError as error:
                 self.fail(error)
                 return
@@ -177,8 +179,8 @@ class Watch(App[None]):
         now = self.board.session.approvals.get(request.id)
         if now.state == request.state:
             return
-        said = Text(f"This is {now.state} by now.\n\n", style="bold yellow")
-        self.query_one("#detail", Static).update(said.append_text(drawing.asked(now, time.time())))
+        notice = Text(f"This is {now.state} by now.\n\n", style="bold yellow")
+        self.query_one("#detail", Static).update(notice.append_text(drawing.asked(now, time.time())))
         self._shown = now
         self.refresh_bindings()
 
@@ -237,14 +239,14 @@ class Watch(App[None]):
 
     def confirm(self, request: Request, *more: str) -> None:
         """Show what was answered and how to reverse it."""
-        said = confirmation(request)
-        self._last = request if said.command else None
-        text = Text(said.what, style="bold yellow" if request.state == REFUSED else "bold green")
+        notice = confirmation(request)
+        self._last = request if notice.command else None
+        text = Text(notice.what, style="bold yellow" if request.state == REFUSED else "bold green")
         for each in more:
             text.append(f"\n  {each}", style="not bold")
-        text.append(f"\n  {said.next}", style="not bold default")
-        if said.command:
-            text.append(f"  x: {said.reversal.removeprefix('to ')}", style="bold default")
+        text.append(f"\n  {notice.next}", style="not bold default")
+        if notice.command:
+            text.append(f"  x: {notice.reversal.removeprefix('to ')}", style="bold default")
         self._say(text)
         if isinstance(self._shown, Request | Bundle):
             self._shown = None  # the next request is shown

@@ -48,5 +48,5 @@ class Program(Protocol):
     def fail(self, error: CallError) -> None:
         """Show an error with its advice."""
 
-    async def look(self) -> None:
+    async def update_board(self) -> None:
         """Bring the screen up to date."""

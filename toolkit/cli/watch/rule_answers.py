@@ -46,7 +46,7 @@ async def answer_by_rule(program: Program, request: Request, width: str = "") ->
         program.fail(error)
     except PolicyError as error:
         program.warn(f"No rule was written: the policy does not load: {error.problems[0].message}")
-    await program.look()
+    await program.update_board()
 
 
 async def _answer(program: Program, session: Session, source: Path, request: Request, width: str) -> None:
@@ -83,7 +83,7 @@ async def _answer(program: Program, session: Session, source: Path, request: Req
             partial(answering.write, program.approvals, request, offer, file, by=whoami())
         )
         program.confirm(done, offer.rule_in_words())
-        await program.look()
+        await program.update_board()
         await settle_others(program, done, settled[chosen].waiting, offer.id, RULE)
         return
 
@@ -115,7 +115,7 @@ async def settle_others(
             lambda: answering.settle_others(program.approvals, chosen, settled_by, scope, by=whoami())
         )
         program.confirm(answered, f"settled with it: {named(done)}")
-        await program.look()
+        await program.update_board()
 
 
 async def revoke_rule(program: Program, name: str) -> None:
@@ -141,7 +141,7 @@ async def revoke_rule(program: Program, name: str) -> None:
         program.fail(error)
     except PolicyError as error:
         program.warn(f"The policy does not load: {error.problems[0].message}")
-    await program.look()
+    await program.update_board()
 
 
 class PolicyRules:
@@ -153,7 +153,7 @@ class PolicyRules:
         self._seen: object = None
         self._files: tuple[str, ...] = ()
 
-    def look(self) -> bool:
+    def refresh(self) -> bool:
         """Read what has changed; return whether anything has. A policy that does not load changes nothing."""
         if self._source is None:
             return False

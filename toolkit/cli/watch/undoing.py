@@ -61,4 +61,4 @@ async def _take_back(program: Program, name: str, act: Callable[..., Any]) -> No
                 program.tell(seen.content + (f"\nto reverse this: ringfence undo {call}" if call else ""))
     except CallError as error:
         program.fail(error)
-    await program.look()
+    await program.update_board()
