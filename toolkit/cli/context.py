@@ -15,7 +15,6 @@ from ringfence.toolkit.cli.output import Screen, is_terminal
 from ringfence.toolkit.cli.runner import UsageError
 from ringfence.toolkit.errors import CODES, CallError
 from ringfence.toolkit.locations import shown
-from ringfence.toolkit.state.open import names_schema
 from ringfence.toolkit.storage.local_roots import local_path
 
 if TYPE_CHECKING:
@@ -83,8 +82,12 @@ def policy_of(arguments: argparse.Namespace, root: str) -> Policy:
 
 def source_of(arguments: argparse.Namespace, root: str) -> Path | None:
     """The file of the policy in force, or None without a policy; of a workspace elsewhere only `--policy`."""
-    if arguments.policy is None and names_schema(getattr(arguments, "state", None)):
-        return None
+    state = getattr(arguments, "state", None)
+    if arguments.policy is None and state is not None:
+        from ringfence.toolkit.state.open import names_schema  # most commands open no state
+
+        if names_schema(state):
+            return None
     return policy_in(arguments, root) if arguments.policy is None else policy_file(arguments.policy)
 
 
