@@ -61,6 +61,7 @@ def workspace(tmp_path: Path) -> Path:
     plans = tmp_path / "project-home" / ".claude" / "plans"
     plans.mkdir(parents=True)
     os.symlink(root / ".env", plans / "link-to-env")
+    os.symlink("../plugins", plans / "to-plugins")
     return root
 
 

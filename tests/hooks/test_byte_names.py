@@ -24,7 +24,7 @@ def judge(tmp_path: Path) -> Judge:
     except OSError:
         pytest.skip("a file system that takes only UTF-8")
     (tmp_path / "plain\\xe9").symlink_to("secrets/key")
-    return Judge(str(tmp_path), READING, "a", str(tmp_path), "claude-code")
+    return Judge(str(tmp_path), READING, "a", str(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -214,6 +214,8 @@ def program(*words: str, data: bytes = b"", code: str = "pass") -> subprocess.Co
         ["claude-code"],
         ["claude-code", "--ask", "host", "--root", "$ROOT"],
         ["claude-code", "--ask=host", "--root=$ROOT"],
+        ["claude-code", "--outside", "deny"],
+        ["claude-code", "--outside=host", "--agent=x"],
     ],
 )
 def test_both_parsers_give_the_same(words: list[str], workspace: Path) -> None:
@@ -224,7 +226,15 @@ def test_both_parsers_give_the_same(words: list[str], workspace: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["claude"], ["claude-code", "--ask", "x"], ["claude-code", "x"], ["gemini", "--root"]]
+    "words",
+    [
+        [],
+        ["claude"],
+        ["claude-code", "--ask", "x"],
+        ["claude-code", "--outside", "x"],
+        ["claude-code", "x"],
+        ["gemini", "--root"],
+    ],
 )
 def test_wrong_usage_is_exit_status_2(words: list[str], workspace: Path) -> None:
     assert program("hook", *words, data=event_of(READ, workspace)).returncode == 2

@@ -64,7 +64,7 @@ def test_the_verdict_is_that_of_the_path_it_leads_to(
         return
     spelled = f"{workspace}/{text}" if absolute else text.lstrip("/") or "."
     touch = Touch(tool, TOOLS[tool], spelled)
-    said = Judge(str(workspace), policy, "default", str(workspace), "claude-code").judge((touch,))
+    said = Judge(str(workspace), policy, "default", str(workspace)).judge((touch,))
     assert said is not None
     assert_as_expected(said, tool, workspace / spelled, workspace, policy)
 

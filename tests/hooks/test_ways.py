@@ -40,6 +40,6 @@ def test_a_search_from_a_denied_directory(
         (tmp_path / name).write_text("x\n")
     policy = Policy.loads(f"version: 1\nrules: {{read: {ALLOW_LIST}}}\n")
     touch = Touch(tool, READ, path, within, names=tool in ("search_files", "list_directory"))
-    said = Judge(str(tmp_path), policy, "default", str(tmp_path), "claude-code").judge((touch,))
+    said = Judge(str(tmp_path), policy, "default", str(tmp_path)).judge((touch,))
     assert said is not None
     assert (said.effect, said.unsure) == (effect, False)

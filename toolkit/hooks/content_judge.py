@@ -42,7 +42,7 @@ class ContentJudge:
         worst: Verdict | None = None
         sources = [touch for touch in touches if "read" in touch.actions]
         for touch in touches:
-            if self._judge.is_own(touch.path):
+            if self._judge.is_own(touch):
                 continue
             try:
                 place = self._judge.place(touch.path)

@@ -84,6 +84,8 @@ _MOVED = (
     ("CODEX_HOME", ".codex", ""),
     ("GEMINI_CLI_HOME", ".gemini", ".gemini"),
 )
+# What a hook does with a host's own folders outside the root: the host decides there, or all is refused.
+OUTSIDE_MODES = ("host", "deny")
 # Plans, skills, memory and long outputs, below the host's folder in the home.
 _OWN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -92,6 +94,15 @@ _OWN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
         "gemini": (".gemini", ("tmp", "skills", "memory", "GEMINI.md")),
     }
 )
+
+
+# Names below a host's own folders from which it runs code, hooks among it.
+_CODE = frozenset({"plugins", "hooks", "hooks.json"})
+
+
+def runs_as_code(path: str) -> bool:
+    """Whether a path in a host's own folders is of a plugin or a hook, which no agent may change."""
+    return not _CODE.isdisjoint(path.casefold().split("/"))
 
 
 def holds_hooks(path: str) -> bool:

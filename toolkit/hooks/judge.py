@@ -18,7 +18,7 @@ from ringfence.policy.model import WRITE_KINDS, kind_at
 from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.hooks.hosts import holds_hooks, own_places, settings_files
+from ringfence.toolkit.hooks.hosts import holds_hooks, runs_as_code, settings_files
 from ringfence.toolkit.hooks.touch import READ, UNKNOWN, Touch
 from ringfence.toolkit.protected_paths import Protection
 from ringfence.toolkit.storage.local.name_folding import folding_of
@@ -50,16 +50,19 @@ class Place(NamedTuple):
 
 
 class Judge:
-    """Judges for one agent in one workspace. `cwd` is where relative paths begin."""
+    """Judges for one agent in one workspace.
 
-    def __init__(self, root: str, policy: Policy, agent: str, cwd: str, host: str) -> None:
+    `cwd` is where relative paths begin; `own` are the absolute paths of folders that are left to the host.
+    """
+
+    def __init__(self, root: str, policy: Policy, agent: str, cwd: str, own: tuple[str, ...] = ()) -> None:
         self.real_root = os.path.realpath(root)
         self._roots = tuple(dict.fromkeys((self.real_root, os.path.abspath(root))))
         self._policy = policy
         self._narrowed: dict[frozenset[str], Policy] = {}
         self._agent = agent
         self._cwd = cwd
-        self._own = own_places(host)
+        self._own = own
         folder = os.open(self.real_root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._fold = folding_of(folder, self.real_root)
@@ -76,7 +79,7 @@ class Judge:
         """Return the strictest verdict over all touched paths; None if all of them belong to the host."""
         worst: Verdict | None = None
         for touch in touches:
-            if self.is_own(touch.path):
+            if self.is_own(touch):
                 continue
             worst = stricter(worst, self._judge(touch))
             if worst.effect is Effect.DENY:
@@ -88,15 +91,27 @@ class Judge:
         """Which differences between names the workspace ignores, such as case."""
         return self._fold
 
-    def is_own(self, text: str) -> bool:
-        """Whether a path is in a directory of the host outside the root, by its name and after links."""
+    def is_own(self, touch: Touch) -> bool:
+        """Whether a touch is the host's affair: in its own folders outside the root, by name and after links.
+
+        A change of what the host runs from there (plugins and hooks) is not.
+        """
+        text = touch.path
         named = os.path.normpath(os.path.join(self._cwd, text))
-        if "\0" in text or not any(within(named, own) for own in self._own):
+        by_name = next((own for own in self._own if within(named, own)), None)
+        if "\0" in text or by_name is None:
             return False
         real = os.path.realpath(os.path.join(self._cwd, text))
         if any(within(path, root) for path in (named, real) for root in self._roots):
             return False
-        return any(within(real, os.path.realpath(own)) for own in self._own)
+        really = next((own for own in map(os.path.realpath, self._own) if within(real, own)), None)
+        if really is None:
+            return False
+        places = ((named, by_name), (real, really))
+        # The name of the own folder itself counts, too.
+        return touch.actions == READ or not any(
+            runs_as_code(os.path.relpath(path, os.path.dirname(own))) for path, own in places
+        )
 
     def _judge(self, touch: Touch) -> Verdict:
         try:

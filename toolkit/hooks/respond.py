@@ -13,8 +13,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TextIO
 
 from ringfence.toolkit.file_ownership import Untrusted
+from ringfence.toolkit.hooks.answer_forms import SAYS
 from ringfence.toolkit.hooks.deadline import DEADLINE, seconds
-from ringfence.toolkit.hooks.hosts import AFTER, EVENTS, FOREIGN_KEYS, SHELL_MODES, UNANSWERED
+from ringfence.toolkit.hooks.hosts import (
+    AFTER,
+    EVENTS,
+    FOREIGN_KEYS,
+    OUTSIDE_MODES,
+    SHELL_MODES,
+    UNANSWERED,
+    own_places,
+)
 
 if TYPE_CHECKING:
     from ringfence.policy import Policy
@@ -41,6 +50,7 @@ class Options(NamedTuple):
     deadline: float = DEADLINE
     shell: str | None = None
     state: str | None = None
+    outside: str = OUTSIDE_MODES[0]
 
 
 class Refused(Exception):
@@ -62,6 +72,8 @@ def quick(words: Sequence[str]) -> tuple[str, Options] | None:
         given[name] = value
     modes = SHELL_MODES[words[0]]
     if given.get("ask", "host") not in ("host", "deny") or given.get("shell", modes[0]) not in modes:
+        return None
+    if given.get("outside", "host") not in OUTSIDE_MODES:
         return None
     try:
         given |= {"deadline": seconds(given["deadline"])} if "deadline" in given else {}
@@ -125,10 +137,10 @@ def answer(host: str, options: Options, event: dict[str, Any]) -> dict[str, Any]
         raise Refused(f"the arguments of {tool[:80]}: {error}") from None
     if not touched and not _may_run(host, tool, options):
         return None
-    context = _context(event, options)
+    context = _context(host, event, options)
     monitor = context.policy.mode == "monitor"
     shell = None if monitor else _shell_call(host, event, options, context)
-    verdict = _verdict(host, context, touched, shell, given)
+    verdict = _verdict(context, touched, shell, given)
     if verdict is None or (monitor and not verdict.refused):
         return None
     if shell is not None and shell.mode == "rewrite":
@@ -189,9 +201,10 @@ class CallContext(NamedTuple):
     cwd: str
     policy: Policy
     agent: str
+    own: tuple[str, ...]
 
 
-def _context(event: dict[str, Any], options: Options) -> CallContext:
+def _context(host: str, event: dict[str, Any], options: Options) -> CallContext:
     from ringfence.toolkit.program_files import leave
     from ringfence.toolkit.project_root import find_root
 
@@ -204,11 +217,11 @@ def _context(event: dict[str, Any], options: Options) -> CallContext:
     leave(root)
     helper = event.get("agent_type")
     agent = f"{options.agent}/{helper}" if isinstance(helper, str) and helper else options.agent
-    return CallContext(root, cwd, _policy(options, root).at(time.time()), agent)
+    own = own_places(host) if options.outside == "host" else ()
+    return CallContext(root, cwd, _policy(options, root).at(time.time()), agent, own)
 
 
 def _verdict(
-    host: str,
     context: CallContext,
     touched: tuple[Touch, ...],
     shell: ShellCall | None,
@@ -218,7 +231,7 @@ def _verdict(
 
     found = None
     if touched:
-        judge = Judge(context.root, context.policy, context.agent, context.cwd, host)
+        judge = Judge(context.root, context.policy, context.agent, context.cwd, context.own)
         found = judge.judge(touched)
         if context.policy.detectors and found is not None and str(found.effect) != "deny":
             from ringfence.toolkit.hooks.content_judge import ContentJudge
@@ -273,7 +286,7 @@ def _ran_outside(host: str, event: dict[str, Any], options: Options) -> ShellCal
     tool, given = event.get("tool_name"), event.get("tool_input")
     if not isinstance(tool, str) or not isinstance(given, dict) or not _may_run(host, tool, options):
         return None
-    shell = _shell_call(host, event, options, _context(event, options))
+    shell = _shell_call(host, event, options, _context(host, event, options))
     return None if shell is None or shell.ran_inside() else shell
 
 
@@ -337,55 +350,3 @@ def _error_text(error: BaseException) -> str:
             f"'{error.name}' was found above this folder and {error.why}; run `ringfence check` for details"
         )
     return str(error) if isinstance(error, Refused) else f"internal error ({type(error).__name__})"
-
-
-# Each host's answer, by event. Verdicts unknown to the host were replaced before.
-
-
-def _pre_tool_use(effect: str | None, reason: str, given: dict[str, Any] | None) -> dict[str, Any]:
-    verdict = {"permissionDecision": effect, "permissionDecisionReason": reason} if effect else {}
-    changed = {"updatedInput": given} if given is not None else {}
-    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **verdict, **changed}}
-
-
-def _codex_pre_tool_use(
-    effect: str | None, reason: str, given: dict[str, Any] | None
-) -> dict[str, Any] | None:
-    # Codex supports deny, and allow with new arguments; all else is an error to it, and the call goes on.
-    if given is not None:
-        return _pre_tool_use("allow", reason, given)
-    return _pre_tool_use(effect, reason, None) if effect == "deny" else None
-
-
-def _permission_request(
-    effect: str | None, reason: str, given: dict[str, Any] | None
-) -> dict[str, Any] | None:
-    if effect == "ask":
-        return None  # the host is about to ask a person already
-    decision: dict[str, Any] = {"behavior": "deny", "message": reason}
-    if effect == "allow":
-        decision = {"behavior": "allow"} | ({} if given is None else {"updatedInput": given})
-    return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
-
-
-def _codex_permission_request(
-    effect: str | None, reason: str, given: dict[str, Any] | None
-) -> dict[str, Any] | None:
-    return None if given is not None else _permission_request(effect, reason, None)  # it takes no arguments
-
-
-def _before_tool(effect: str | None, reason: str, given: dict[str, Any] | None) -> dict[str, Any] | None:
-    # Without a decision Gemini's own confirmation stays in place; an allow has the same effect.
-    found: dict[str, Any] = {} if effect in (None, "allow") else {"decision": effect, "reason": reason}
-    if given is not None:
-        found["hookSpecificOutput"] = {"hookEventName": "BeforeTool", "tool_input": given}
-    return found or None
-
-
-SAYS = {
-    ("claude-code", "PreToolUse"): _pre_tool_use,
-    ("claude-code", "PermissionRequest"): _permission_request,
-    ("codex", "PreToolUse"): _codex_pre_tool_use,
-    ("codex", "PermissionRequest"): _codex_permission_request,
-    ("gemini", "BeforeTool"): _before_tool,
-}

@@ -69,7 +69,7 @@ def _changed(before: str, file: Path, arguments: argparse.Namespace, screen: Scr
     try:
         if arguments.undo:
             return removed(before, host)
-        given = {name: getattr(arguments, name) for name in ("policy", "agent", "ask", "shell", "state")}
+        given = {name: getattr(arguments, name) for name in _PASSED}
         if given["agent"] == "default":
             given["agent"] = None
         after = installed(before, host, command(_program(), host, given), shell=arguments.shell != "off")
@@ -89,6 +89,8 @@ def _agreed(file: Path, diff: str, screen: Screen) -> bool:
     return confirm(f"Change {file}?")
 
 
+# The options of `install` that are in the installed command.
+_PASSED = ("policy", "agent", "ask", "shell", "outside", "state")
 _SHELL = {
     "rewrite": "if the policy says anything about commands, `ringfence shell` runs them and their changes are"
     " judged (Linux; elsewhere only their words)",

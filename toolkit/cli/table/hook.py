@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ringfence.toolkit.cli.table.options import AGENT, DRY_RUN, JSON, STATE, YES, Command, Option, opt
 from ringfence.toolkit.hooks.deadline import DEADLINE, MOST, seconds
-from ringfence.toolkit.hooks.hosts import SHELL_MODES
+from ringfence.toolkit.hooks.hosts import OUTSIDE_MODES, SHELL_MODES
 
 _ROOT = opt(
     "--root",
@@ -62,6 +62,14 @@ def _host(name: str, title: str, events: str, ask: str, about: str) -> Command:
                 " a command that `ringfence shell` runs asks by itself)",
             ),
             _shell(SHELL_MODES[name]),
+            opt(
+                "--outside",
+                choices=OUTSIDE_MODES,
+                default=OUTSIDE_MODES[0],
+                says="the program's own folders outside the root (its plans, skills, memory, long outputs):"
+                " host lets the program decide, deny rejects them like all paths outside the root"
+                f" (default: {OUTSIDE_MODES[0]})",
+            ),
             STATE,
             opt(
                 "--deadline",
@@ -133,6 +141,11 @@ HOOKS = (
                 choices=("rewrite", "words", "off"),
                 says="passed to the hook: what to do with shell commands (default: rewrite, where the program"
                 " lets a hook do so, else words)",
+            ),
+            opt(
+                "--outside",
+                choices=OUTSIDE_MODES,
+                says="passed to the hook: the program's own folders outside the root (default: none)",
             ),
             opt("--state", metavar="DIR", completes="directory", says="passed to the hook (default: none)"),
             YES,

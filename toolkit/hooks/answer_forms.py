@@ -1,0 +1,56 @@
+"""Forms of answers: a verdict, and new arguments, as each host takes them for each event. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Verdicts unknown to the host were replaced before.
+
+
+def _pre_tool_use(effect: str | None, reason: str, given: dict[str, Any] | None) -> dict[str, Any]:
+    verdict = {"permissionDecision": effect, "permissionDecisionReason": reason} if effect else {}
+    changed = {"updatedInput": given} if given is not None else {}
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **verdict, **changed}}
+
+
+def _codex_pre_tool_use(
+    effect: str | None, reason: str, given: dict[str, Any] | None
+) -> dict[str, Any] | None:
+    # Codex supports deny, and allow with new arguments; all else is an error to it, and the call goes on.
+    if given is not None:
+        return _pre_tool_use("allow", reason, given)
+    return _pre_tool_use(effect, reason, None) if effect == "deny" else None
+
+
+def _permission_request(
+    effect: str | None, reason: str, given: dict[str, Any] | None
+) -> dict[str, Any] | None:
+    if effect == "ask":
+        return None  # the host is about to ask a person already
+    decision: dict[str, Any] = {"behavior": "deny", "message": reason}
+    if effect == "allow":
+        decision = {"behavior": "allow"} | ({} if given is None else {"updatedInput": given})
+    return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
+
+
+def _codex_permission_request(
+    effect: str | None, reason: str, given: dict[str, Any] | None
+) -> dict[str, Any] | None:
+    return None if given is not None else _permission_request(effect, reason, None)  # it takes no arguments
+
+
+def _before_tool(effect: str | None, reason: str, given: dict[str, Any] | None) -> dict[str, Any] | None:
+    # Without a decision Gemini's own confirmation stays in place; an allow has the same effect.
+    found: dict[str, Any] = {} if effect in (None, "allow") else {"decision": effect, "reason": reason}
+    if given is not None:
+        found["hookSpecificOutput"] = {"hookEventName": "BeforeTool", "tool_input": given}
+    return found or None
+
+
+SAYS = {
+    ("claude-code", "PreToolUse"): _pre_tool_use,
+    ("claude-code", "PermissionRequest"): _permission_request,
+    ("codex", "PreToolUse"): _codex_pre_tool_use,
+    ("codex", "PermissionRequest"): _codex_permission_request,
+    ("gemini", "BeforeTool"): _before_tool,
+}
