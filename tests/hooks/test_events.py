@@ -41,10 +41,17 @@ def test_a_recorded_event(
         monkeypatch.setenv(name, value.replace("$ROOT", str(workspace)))
     said = hook(host, event_of(case, workspace), *case.get("options", ()))
     assert verdict_of(host, case["event"], said) == case["want"], said
+    assert changed_by(said) == (case["input"] | case["changed"] if "changed" in case else None)
     assert case.get("reason", "") in said.out
     if "hides" in case:
         assert case["hides"] not in said.answer["hookSpecificOutput"]["permissionDecisionReason"].split()
     assert "project-other" not in said.out
+
+
+def changed_by(said: Said) -> Any:
+    """The arguments that take the place of the call's."""
+    inner = (said.answer or {}).get("hookSpecificOutput", {})
+    return inner.get("updatedInput", inner.get("decision", {}).get("updatedInput"))
 
 
 def verdict_of(host: str, event: str, said: Said) -> str:
@@ -63,10 +70,14 @@ def verdict_of(host: str, event: str, said: Said) -> str:
     assert set(answer) == {"hookSpecificOutput"}
     inner = answer["hookSpecificOutput"]
     assert inner["hookEventName"] == event
+    inner.pop("updatedInput", None)
+    if event == "PreToolUse" and set(inner) == {"hookEventName"}:
+        return "nothing"
     if event == "PreToolUse":
         assert set(inner) == {"hookEventName", "permissionDecision", "permissionDecisionReason"}
         assert inner["permissionDecisionReason"].strip()
         return str(inner["permissionDecision"])
+    inner["decision"].pop("updatedInput", None)
     assert set(inner["decision"]) <= {"behavior", "message"}
     return str(inner["decision"]["behavior"])
 

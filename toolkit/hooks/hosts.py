@@ -36,6 +36,9 @@ REWRITTEN: Mapping[str, frozenset[str]] = MappingProxyType(
         "gemini": frozenset({"run_shell_command"}),
     }
 )
+# The searches whose file pattern a hook can replace, in small letters, with the argument that has it. Gemini
+# CLI reads one pattern in three ways (ripgrep, git, grep), of which each finds nothing for the others' form.
+NARROWED: Mapping[str, Mapping[str, str]] = MappingProxyType({"claude-code": {"grep": "glob"}})
 # What a hook does with shell commands, the default first. Older versions of Codex run what they cannot
 # rewrite, so there a person has to choose it.
 SHELL_MODES: Mapping[str, tuple[str, ...]] = MappingProxyType(

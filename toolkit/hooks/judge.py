@@ -238,6 +238,16 @@ class Judge:
             effect, why = self._judge_name(touch, name)
             yield effect, f"{_BELOW[effect]}{why}. {_NARROW}" if effect in _BELOW else ""
 
+    def shown_below(self, touch: Touch) -> Iterator[tuple[str, bool]]:
+        """Yield each name that a search would show, by its path from there, and False if it is denied.
+
+        TooMany; CallError for a path that is refused.
+        """
+        place = self.place(touch.path)
+        skip = 0 if place.real == paths.ROOT else len(place.real) + 1
+        for name in self.names_below(touch, place) if place.directory else ():
+            yield name.path[skip:], self._judge_name(touch, name)[0] is not Effect.DENY
+
     def names_below(self, touch: Touch, place: Place) -> Iterator[Name]:
         """Yield each name that a search from a directory would show. TooMany."""
         from ringfence.toolkit.hooks.directory_listing import Walk

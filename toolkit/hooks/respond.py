@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TextIO
 
 from ringfence.toolkit.file_ownership import Untrusted
 from ringfence.toolkit.hooks.answer_forms import SAYS
+from ringfence.toolkit.hooks.call_verdict import CallContext, narrowed_verdict, verdict_on
 from ringfence.toolkit.hooks.deadline import DEADLINE, seconds
 from ringfence.toolkit.hooks.hosts import (
     AFTER,
@@ -140,19 +141,38 @@ def answer(host: str, options: Options, event: dict[str, Any]) -> dict[str, Any]
     context = _context(host, event, options)
     monitor = context.policy.mode == "monitor"
     shell = None if monitor else _shell_call(host, event, options, context)
-    verdict = _verdict(context, touched, shell, given)
+    verdict, changed = verdict_on(context, touched, shell, given), None
+    if not monitor and verdict is not None and len(touched) == 1:
+        verdict, changed = narrowed_verdict(host, event, context, touched[0], verdict)
     if verdict is None or (monitor and not verdict.refused):
         return None
     if shell is not None and shell.mode == "rewrite":
         return _through_shell(name, event, options, shell, verdict)
+    return _plain(host, options, event, touched, verdict, changed)
+
+
+def _plain(  # noqa: PLR0913  all that an answer depends on
+    host: str,
+    options: Options,
+    event: dict[str, Any],
+    touched: tuple[Touch, ...],
+    verdict: Verdict,
+    changed: dict[str, Any] | None,
+) -> dict[str, Any] | None:
+    """Return the answer for a verdict, with the new arguments of the call, if there are any."""
+    name = event["hook_event_name"]
     asks = options.ask or ASKS[host]
-    effect = _effect(host, tool, verdict, touched)
+    effect = _effect(host, event["tool_name"], verdict, touched)
     reason = _UNKNOWN if effect == "ask" and verdict.effect == 0 else verdict.reason
     if effect == "ask" and asks == "deny" and name != "PermissionRequest":
         effect, reason = "deny", f"{_NOBODY}: {reason}"
-    if effect is None or (effect == "allow" and event.get("permission_mode") == "plan"):
-        return None  # a plan changes nothing
-    return SAYS[host, name](effect, f"Ringfence: {reason}"[:MAX_REASON], None)
+    if effect == "allow" and event.get("permission_mode") == "plan":
+        effect = None  # a plan changes nothing
+    if effect is None and changed is None:
+        return None
+    return SAYS[host, name](
+        effect, f"Ringfence: {reason}"[:MAX_REASON], changed if effect != "deny" else None
+    )
 
 
 def _through_shell(
@@ -194,16 +214,6 @@ def _effect(host: str, tool: str, verdict: Verdict, touched: tuple[Touch, ...]) 
     return str(verdict.effect)
 
 
-class CallContext(NamedTuple):
-    """Where a call is judged, by which policy and for which agent."""
-
-    root: str
-    cwd: str
-    policy: Policy
-    agent: str
-    own: tuple[str, ...]
-
-
 def _context(host: str, event: dict[str, Any], options: Options) -> CallContext:
     from ringfence.toolkit.program_files import leave
     from ringfence.toolkit.project_root import find_root
@@ -219,26 +229,6 @@ def _context(host: str, event: dict[str, Any], options: Options) -> CallContext:
     agent = f"{options.agent}/{helper}" if isinstance(helper, str) and helper else options.agent
     own = own_places(host) if options.outside == "host" else ()
     return CallContext(root, cwd, _policy(options, root).at(time.time()), agent, own)
-
-
-def _verdict(
-    context: CallContext,
-    touched: tuple[Touch, ...],
-    shell: ShellCall | None,
-    given: dict[str, Any],
-) -> Verdict | None:
-    from ringfence.toolkit.hooks.judge import Judge, stricter
-
-    found = None
-    if touched:
-        judge = Judge(context.root, context.policy, context.agent, context.cwd, context.own)
-        found = judge.judge(touched)
-        if context.policy.detectors and found is not None and str(found.effect) != "deny":
-            from ringfence.toolkit.hooks.content_judge import ContentJudge
-
-            by_content = ContentJudge(judge, context.policy, context.agent, given).judge(touched)
-            found = found if by_content is None else stricter(found, by_content)
-    return found if shell is None else stricter(found, shell.verdict())
 
 
 def _may_run(host: str, tool: str, options: Options) -> bool:
