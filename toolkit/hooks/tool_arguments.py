@@ -62,6 +62,14 @@ def _grep(given: Mapping[str, Any]) -> Iterator[Touch]:
         yield Touch("search_text", READ, folder, tuple(wanted))
 
 
+def _ripgrep(given: Mapping[str, Any]) -> Iterator[Touch]:
+    """Read a search by ripgrep, where a file pattern selects files of every type."""
+    from ringfence.toolkit.hooks.file_types import patterns_of
+
+    for touch in _grep(given):
+        yield touch if touch.within else touch._replace(within=tuple(patterns_of(given.get("type"))))
+
+
 def _many(given: Mapping[str, Any]) -> Iterator[Touch]:
     """Read a tool that reads all files of a list of patterns: one search for each of their directories."""
     found = [entry for key in ("include", "paths") for entry in _texts(given.get(key) or [])]
@@ -151,7 +159,7 @@ TOUCHES: Mapping[str, Mapping[str, Reader]] = MappingProxyType(
             "notebookedit": _one("edit_file", EDIT),
             "ls": _list,
             "glob": _glob,
-            "grep": _grep,
+            "grep": _ripgrep,
             **dict.fromkeys(("bash", "monitor", "powershell"), _nothing),
         },
         "codex": {
