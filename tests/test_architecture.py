@@ -221,6 +221,7 @@ MAY_IMPORT = {
         "policy policy.analysis policy.commands policy.errors policy.evaluation policy.invisible_characters"
         " policy.model policy.patterns"
     ),
+    "toolkit.gitignore_rules": words("policy.byte_names policy.patterns"),
     "toolkit.grant_patterns": words("policy.invisible_characters policy.patterns"),
     "toolkit.line_reader": words(""),
     "toolkit.locations": words("toolkit.errors"),
@@ -263,8 +264,8 @@ MAY_IMPORT = {
     ),
     "toolkit.version": words(""),
     "toolkit.workspace": words(
-        "policy policy.patterns toolkit.errors toolkit.locations toolkit.paths toolkit.plan"
-        " toolkit.protected_paths toolkit.storage toolkit.text"
+        "policy policy.patterns toolkit.errors toolkit.gitignore_rules toolkit.locations toolkit.paths"
+        " toolkit.plan toolkit.protected_paths toolkit.storage toolkit.text"
     ),
     "toolkit.history": words(
         "policy policy.model toolkit.audit toolkit.errors toolkit.paths toolkit.plan toolkit.progress"
@@ -285,7 +286,7 @@ MAY_IMPORT = {
     "toolkit.authoring": words(
         "policy policy.analysis policy.byte_names policy.errors policy.evaluation"
         " policy.invisible_characters policy.lint policy.loading policy.model policy.patterns toolkit.errors"
-        " toolkit.formats toolkit.grant_patterns"
+        " toolkit.formats toolkit.gitignore_rules toolkit.grant_patterns"
         " toolkit.paths toolkit.plan toolkit.storage toolkit.tools toolkit.version toolkit.workspace"
     ),
     "toolkit.catalog": words(

@@ -46,6 +46,8 @@ class Tree:
                 above = paths.parent(above)
         self.arguments: dict[str, Any] = {}
         self.not_entered: list[tuple[str, str]] = []
+        self.ignored = 0
+        self.unused_gitignores: list[str] = []
         self.follow = True
 
     def call(self, tool: str, **arguments: Any) -> Plan:
@@ -80,7 +82,7 @@ class Tree:
         below = [name for name in names if paths.is_below(name, place.real)]
         return tuple(Entry(name, stat) for name in below if (stat := self.stat(name)))
 
-    def walk(self, place: Place) -> Iterator[Entry]:
+    def walk(self, place: Place, *, include_ignored: bool = True) -> Iterator[Entry]:
         return (entry for entry in self.tree(place) if self.may_read(entry.path))
 
     def list(self, place: Place) -> list[Entry]:

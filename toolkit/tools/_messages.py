@@ -88,6 +88,26 @@ def not_entered_fields(view: View) -> dict[str, Any]:
     return {"not_entered": rows, "not_entered_count": len(view.not_entered)}
 
 
+def ignored(view: View, past: str, verb: str) -> str | None:
+    """Return notes about what a walk left out because of `.gitignore` files, for instance as not "searched",
+    which the argument "searches".
+    """
+    notes = []
+    if view.ignored:
+        left_out = f"{plural(view.ignored, 'ignored name')} not {past}"
+        notes.append(f"[{left_out}; include_ignored: true {verb} {'it' if view.ignored == 1 else 'them'}]")
+    if view.unused_gitignores:
+        count = plural(len(view.unused_gitignores), ".gitignore")
+        first = f"{'first ' if view.unused_gitignores[1:] else ''}'{_short(view.unused_gitignores[0])}'"
+        notes.append(f"[{count} too long or unreadable, and not used: {first}]")
+    return "\n".join(notes) or None
+
+
+def ignored_fields(view: View) -> dict[str, Any]:
+    unused = view.unused_gitignores[:_MOST_NAMED]
+    return {"ignored": view.ignored, **({"gitignores_not_used": unused} if unused else {})}
+
+
 def _short(path: str) -> str:
     shown = escape(path)
     return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST // 2]}…{shown[-_LONGEST // 2 :]}"

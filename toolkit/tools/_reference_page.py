@@ -15,11 +15,28 @@ A call names one of these tools. Each takes the parameters listed, and no others
 required. *Needs* says which actions the policy judges, and on which of the parameters.
 """
 
+_IGNORED = """## Ignored names
+
+`search_text`, `search_files` and `directory_tree` leave out `.git` and what `.gitignore` files exclude,
+as Git reads them: files further down decide before those above, the last line that matches decides, `!`
+includes a name again, and nothing below an ignored directory is looked at. `include_ignored: true` turns
+that off.
+
+- A `path` that the call names is searched even if it is ignored; then the files above it do not apply.
+- A file is read where the listing of a directory has one. Above `path`, each directory is asked for one:
+  one request each on a store.
+- A `.gitignore` of more than 64 KiB or 2,000 rules, or one that cannot be read, is not used, and the
+  answer says so. A `.gitignore` that the policy denies is used, and the answer does not mention it.
+- `.git/info/exclude` and the files of a user or a machine are not used. A link is no `.gitignore`.
+- `ignored` counts names that the policy allows to read without asking; an ignored directory is one name.
+- This is for short answers, and no protection: what an agent must not read belongs in the policy.
+"""
+
 
 def markdown() -> str:
     """Return the whole page, with a newline at its end."""
     index = "\n".join(f"- [`{name}`](#{name}): {_first(tool)}" for name, tool in TOOLS.items())
-    return "\n".join([_HEAD, index, "", *(_section(tool) for tool in TOOLS.values())])
+    return "\n".join([_HEAD, index, "", *(_section(tool) for tool in TOOLS.values()), _IGNORED])
 
 
 def _first(tool: Tool) -> str:

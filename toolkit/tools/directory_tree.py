@@ -22,7 +22,8 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     """Plan no change; answer with a tree of the names that the agent may know, as text."""
     place = view.place("path")
     preconditions.directory(place)
-    walked = excluding(view.walk(place), place.real, arguments["exclude_patterns"])
+    found = view.walk(place, include_ignored=arguments["include_ignored"])
+    walked = excluding(found, place.real, arguments["exclude_patterns"])
     entries = list(islice(walked, MAX_SHOWN + 1))
     truncated = len(entries) > MAX_SHOWN
     del entries[MAX_SHOWN:]
@@ -36,14 +37,18 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         if truncated
         else None
     )
+    ignored = _messages.ignored(view, "shown", "shows")
     return Plan(
-        content=_messages.message("\n".join([head, *_drawn(place.real, entries, view)]), note, total),
+        content=_messages.message(
+            "\n".join([head, *_drawn(place.real, entries, view)]), note, ignored, total
+        ),
         data={
             "path": place.named,
             "entries": [{"path": entry.path, "type": entry.stat.kind} for entry in entries],
             "directories": directories,
             "files": len(entries) - directories,
             "truncated": truncated,
+            **_messages.ignored_fields(view),
             **_messages.not_entered_fields(view),
         },
     )

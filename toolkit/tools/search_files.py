@@ -21,7 +21,8 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     place = view.place("path")
     preconditions.directory(place)
     wanted = Names(arguments["pattern"], place.real, "pattern")
-    walked = excluding(view.walk(place), place.real, arguments["exclude_patterns"])
+    entries = view.walk(place, include_ignored=arguments["include_ignored"])
+    walked = excluding(entries, place.real, arguments["exclude_patterns"])
     found = list(islice((entry for entry in walked if wanted.match(entry)), MAX_FOUND + 1))
     truncated = len(found) > MAX_FOUND
     del found[MAX_FOUND:]
@@ -32,12 +33,15 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     if view.not_entered:
         total += f" (not searched: {', '.join(_messages.not_entered(view))})"
     return Plan(
-        content=_messages.message("\n".join(rows), note, total),
+        content=_messages.message(
+            "\n".join(rows), note, _messages.ignored(view, "searched", "searches"), total
+        ),
         data={
             "path": place.named,
             "matches": [{"path": entry.path, "type": entry.stat.kind} for entry in found],
             "count": len(found),
             "truncated": truncated,
+            **_messages.ignored_fields(view),
             **_messages.not_entered_fields(view),
         },
     )

@@ -72,8 +72,12 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     else:
         _look_through(search, [Entry(place.real, stat)], view, place)
     return Plan(
-        content=_content(search, arguments["query"], _messages.not_entered(view)),
-        data={**_data(search, place), **_messages.not_entered_fields(view)},
+        content=_content(search, arguments["query"], view),
+        data={
+            **_data(search, place),
+            **_messages.ignored_fields(view),
+            **_messages.not_entered_fields(view),
+        },
         gives=_gives(search),
     )
 
@@ -96,7 +100,7 @@ def _finder(query: str, *, regex: bool, ignore_case: bool) -> Find:
 def _files(arguments: dict[str, Any], view: View, place: Place) -> Iterable[Entry]:
     pattern = arguments.get("pattern")
     wanted = Names(pattern, place.real, "pattern") if pattern else None
-    for entry in view.walk(place):
+    for entry in view.walk(place, include_ignored=arguments["include_ignored"]):
         if entry.stat.kind == FILE and (wanted is None or wanted.match(entry)):
             yield entry
 
@@ -184,7 +188,7 @@ _WHY: dict[str, Callable[[int], str]] = {
 }
 
 
-def _content(search: _Search, query: str, not_entered: list[str]) -> str:
+def _content(search: _Search, query: str, view: View) -> str:
     rows = _rows(search) if any(search.around) else list(map(_row, search.matches))
     files = len({match["path"] for match in search.matches})
     found = len(search.matches)
@@ -192,11 +196,12 @@ def _content(search: _Search, query: str, not_entered: list[str]) -> str:
         total = f"{plural(found, 'matching line')} in {plural(files, 'file')}"
     else:
         total = f"No lines found containing '{escape(query)}'"
-    skipped = [text(search.skipped[why]) for why, text in _WHY.items() if search.skipped[why]] + not_entered
+    skipped = [text(search.skipped[why]) for why, text in _WHY.items() if search.skipped[why]]
+    skipped += _messages.not_entered(view)
     if skipped:
         total += f" (not searched: {', '.join(skipped)})"
     stopped = _STOPPED[search.stopped].format(found=found) if search.stopped else None
-    return _messages.message("\n".join(rows), stopped, total)
+    return _messages.message("\n".join(rows), stopped, _messages.ignored(view, "searched", "searches"), total)
 
 
 def _row(match: dict[str, Any]) -> str:

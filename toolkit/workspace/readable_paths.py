@@ -16,6 +16,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, Entry, Place, Stat
 from ringfence.toolkit.storage.backend import Folder, Spot
 from ringfence.toolkit.storage.tree_walk import Choose, OnError, Refuse
+from ringfence.toolkit.workspace.ignored_names import IgnoredNames
 from ringfence.toolkit.workspace.workspace import Workspace
 
 
@@ -26,10 +27,15 @@ class View(Protocol):
     left_out: list[tuple[str, str]]
     not_entered: list[tuple[str, str]]
     places: dict[str, tuple[Place, Spot]]
+    ignored: int
 
     @property
     def workspace(self) -> Workspace:
         """The workspace that is read."""
+
+    @property
+    def check(self) -> Callable[[], None]:
+        """The function that raises CallError `cancelled` if the caller has given up."""
 
     @property
     def within(self) -> Callable[[str], Callable[[str, bool], Effect]]:
@@ -71,9 +77,9 @@ def listed(view: View, path: str, folder: Folder) -> Iterator[Entry]:
         yield entry
 
 
-def below(view: View, spot: Spot, path: str) -> Iterator[Entry]:
+def below(view: View, spot: Spot, path: str, ignored: IgnoredNames | None = None) -> Iterator[Entry]:
     """Yield all descendants of the directory at `spot`, parents first. Reads that ask, and directories that
-    are not entered, are added to the view.
+    are not entered, are added to the view. Ignored entries are left out, and counted if they may be read.
     """
     ancestors: list[Entry] = []  # denied directories down to the walk's position that were not yielded yet
 
@@ -83,7 +89,7 @@ def below(view: View, spot: Spot, path: str) -> Iterator[Entry]:
         if not (ancestors and ancestors[-1] is entry):
             view.not_entered.append((entry.path, NOT_ENTERED[error.code]))
 
-    walked = _Walked(view)
+    walked = _Walked(view, ignored)
     for entry in view.visit(spot, path, walked.choose, _not_too_deep, missed):
         while ancestors and not paths.is_below(entry.path, ancestors[-1].path):
             ancestors.pop()
@@ -122,14 +128,15 @@ def first_below(view: View, spot: Spot, path: str) -> tuple[Need, Effect] | None
 class _Walked:
     """Chooses the entries of a walk; `effect` is the verdict on the last one."""
 
-    __slots__ = ("_view", "effect")
+    __slots__ = ("_ignored", "_view", "effect")
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, ignored: IgnoredNames | None = None) -> None:
         self._view = view
+        self._ignored = ignored
         self.effect = Effect.ALLOW
 
     def choose(self, path: str, folder: Folder) -> Iterator[Entry]:
-        return self._given(_judged(self._view, path, folder))
+        return self._given(_judged(self._view, path, folder, self._ignored))
 
     def _given(self, judged: Iterator[tuple[Entry, Effect]]) -> Iterator[Entry]:
         for entry, effect in judged:
@@ -137,7 +144,9 @@ class _Walked:
             yield entry
 
 
-def _judged(view: View, path: str, folder: Folder) -> Iterator[tuple[Entry, Effect]]:
+def _judged(
+    view: View, path: str, folder: Folder, ignored: IgnoredNames | None = None
+) -> Iterator[tuple[Entry, Effect]]:
     """Return each entry of an open directory with its verdict; of denied entries, only directories to search.
 
     The directory is listed at once, so that an error occurs before it counts as entered.
@@ -146,10 +155,13 @@ def _judged(view: View, path: str, folder: Folder) -> Iterator[tuple[Entry, Effe
     unnamed = getattr(folder, "left_out", ())
     if unnamed and view.read_effect(path, True) is not Effect.DENY:
         view.left_out += [(path, name) for name in unnamed]
-    return _each(view, path, found)
+    leaves_out = ignored.within(path, folder, found) if ignored is not None else None
+    return _each(view, path, found, leaves_out)
 
 
-def _each(view: View, path: str, found: list[tuple[str, Stat]]) -> Iterator[tuple[Entry, Effect]]:
+def _each(
+    view: View, path: str, found: list[tuple[str, Stat]], leaves_out: Callable[[str, bool], bool] | None
+) -> Iterator[tuple[Entry, Effect]]:
     linked = any(place.real != place.named for place, _ in view.places.values())
     judge, hides = view.within(path), view.workspace.hides
     above = paths.child(path, "")
@@ -158,7 +170,10 @@ def _each(view: View, path: str, found: list[tuple[str, Stat]]) -> Iterator[tupl
         effect = view.read_effect(above + name, directory) if linked else judge(name, directory)
         if effect is Effect.DENY and not (directory and view.opens(above + name)):
             continue
-        if not hides(path, name):
+        if leaves_out is not None and leaves_out(name, directory):
+            view.check()
+            view.ignored += effect is Effect.ALLOW and not hides(path, name)
+        elif not hides(path, name):
             yield Entry(above + name, stat), effect
 
 

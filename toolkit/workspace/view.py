@@ -20,6 +20,7 @@ from ringfence.toolkit.storage.guarantees import MAX_FILE, is_restorable, is_str
 from ringfence.toolkit.storage.tree_walk import Choose, OnError, Refuse, raise_error, walk
 from ringfence.toolkit.text import escape
 from ringfence.toolkit.workspace import readable_paths as readable
+from ringfence.toolkit.workspace.ignored_names import IgnoredNames
 from ringfence.toolkit.workspace.workspace import _LARGE, Workspace
 
 
@@ -63,6 +64,10 @@ class View:
     left_out: list[tuple[str, str]] = field(default_factory=list)
     # Directories that a walk listed and did not enter, with the reason: a value of NOT_ENTERED.
     not_entered: list[tuple[str, str]] = field(default_factory=list)
+    # How many names a walk left out because `.gitignore` files exclude them, and such files that it did not
+    # use: only what the agent may read.
+    ignored: int = 0
+    unused_gitignores: list[str] = field(default_factory=list)
     # Raises CallError `cancelled` if the caller has given up.
     check: Callable[[], None] = lambda: None
     # Whether reading anything below a directory is allowed or asks.
@@ -110,14 +115,24 @@ class View:
         with self._backend.folder(self._spot(place)) as folder:
             return list(readable.listed(self, place.real, folder))
 
-    def walk(self, place: Place) -> Iterator[Entry]:
+    def walk(self, place: Place, *, include_ignored: bool = True) -> Iterator[Entry]:
         """Yield all readable descendants and the directories on the way, parents first, by name. Links are
         listed and not followed.
 
-        A directory that cannot be read, or is too deep for a call to name, is added to `not_entered`.
+        A directory that cannot be read, or is too deep for a call to name, is added to `not_entered`. Without
+        `include_ignored`, what `.gitignore` files exclude is left out, and `.git`.
         """
         self._directory(place)
-        yield from readable.below(self, self._spot(place), place.real)
+        if include_ignored:
+            yield from readable.below(self, self._spot(place), place.real)
+            return
+        names = IgnoredNames(self.workspace, self._note_unused)
+        names.begin(place.real)
+        yield from readable.below(self, self._spot(place), place.real, names)
+
+    def _note_unused(self, gitignore: str) -> None:
+        if self.may_read(gitignore):
+            self.unused_gitignores.append(gitignore)
 
     def first(self, place: Place) -> Need | None:
         """Return the need of the first allowed entry below a directory, else of the first that asks."""

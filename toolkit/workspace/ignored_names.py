@@ -1,0 +1,83 @@
+"""Ignored names of a walk: the entries that `.gitignore` files exclude. Asks for files
+that are listed, and for those above the walk.
+
+Reads the files whether or not the agent may, and shows nothing of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.gitignore_rules import GITIGNORE, Applied, GitignoreRules, is_ignored
+from ringfence.toolkit.plan.changes import FILE, Stat
+from ringfence.toolkit.storage.backend import Folder, Spot, at
+from ringfence.toolkit.workspace.workspace import Workspace
+
+MAX_BYTES: Final = 64 << 10  # of a file; a longer one, or one with too many lines, is not used
+
+# Errors after which the walk goes on without the file.
+_UNUSED: Final = frozenset({"too_large", "permission_denied", "path_changed"})
+_NOT_A_FILE: Final = frozenset({"not_found", "not_a_directory", "is_directory", "not_regular_file"})
+
+
+@dataclass(slots=True)
+class IgnoredNames:
+    """The rules along one walk, parents first. `note_unused` gets the path of each file that is not used."""
+
+    workspace: Workspace
+    note_unused: Callable[[str], None]
+    # The directories down to the walk's position, with the rules that apply in each.
+    _way: list[tuple[str, Applied]] = field(default_factory=list)
+
+    def begin(self, top: str) -> None:
+        """Look for files above the directory that a walk begins with. If that is ignored itself, no rule from
+        above applies in it. Raises CallError.
+        """
+        rules: Applied = []
+        for path in [] if top == paths.ROOT else [*reversed([*paths.above(top)]), top]:
+            rules = self._with(rules, paths.parent(path), None)
+            if is_ignored(rules, path, directory=True):
+                rules = []
+                break
+        self._way = [(top, rules)]
+
+    def within(self, path: str, folder: Folder, found: list[tuple[str, Stat]]) -> Callable[[str, bool], bool]:
+        """Return the function that says whether a name (is it a directory) in the open directory at `path` is
+        ignored. `found` are all entries of the directory. Raises CallError.
+        """
+        while self._way[-1][0] != path and not paths.is_below(path, self._way[-1][0]):
+            self._way.pop()
+        rules = self._way[-1][1]
+        size = next((stat.size or 0 for name, stat in found if name == GITIGNORE and stat.kind == FILE), None)
+        if size is not None and size > MAX_BYTES:
+            self.note_unused(paths.child(path, GITIGNORE))
+        elif size is not None:
+            rules = self._with(rules, path, folder.spot(GITIGNORE))
+        self._way.append((path, rules))
+        above = paths.child(path, "")
+        return lambda name, directory: is_ignored(rules, above + name, directory)
+
+    def _with(self, rules: Applied, folder: str, spot: Spot | None) -> Applied:
+        """Return the rules and, before them, those of the file in a folder."""
+        path, backend = paths.child(folder, GITIGNORE), self.workspace.backend
+        try:
+            if spot is None:
+                with at(backend, path) as own:
+                    data = backend.read(own, MAX_BYTES)
+            else:
+                data = backend.read(spot, MAX_BYTES)
+        except CallError as error:
+            if error.code in _UNUSED:
+                self.note_unused(path)
+            elif error.code not in _NOT_A_FILE:
+                raise
+            return rules
+        read = GitignoreRules(data.decode("utf-8", "surrogateescape"), self.workspace.fold)
+        if not read.whole:
+            self.note_unused(path)
+            return rules
+        return [(folder, read), *rules]
