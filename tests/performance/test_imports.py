@@ -131,6 +131,8 @@ def test_a_hook_loads_what_judges_and_nothing_else(folder: str) -> None:
         *(
             "ringfence.toolkit.protected_paths",
             "ringfence.toolkit.hooks",
+            "ringfence.toolkit.hooks.answer_forms",
+            "ringfence.toolkit.hooks.call_verdict",
             "ringfence.toolkit.hooks.respond",
             "ringfence.toolkit.hooks.tool_arguments",
         ),
