@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ringfence.policy.byte_names import from_disk, to_disk
 from ringfence.toolkit import paths
+from ringfence.toolkit.hooks.ignored_folders import Ignored, is_changed_by
 
 MAX_NAMES = 20_000
 
@@ -31,14 +32,26 @@ class Walk:
         self._root = root
         self._left = MAX_NAMES
 
-    def below(self, folder: str, *, deep: bool = True) -> Iterator[Name]:
-        """Yield every entry below a directory; links to directories are not followed. TooMany."""
-        todo = self._entries(folder)[::-1]  # no recursion: directories may be deeper than Python's stack
+    def below(self, folder: str, *, deep: bool = True, ignored: Ignored | None = None) -> Iterator[Name]:
+        """Yield every entry below a directory but ignored folders; links are not followed. TooMany."""
+        todo = self._kept(folder, ignored)[::-1]  # no recursion: deeper than Python's stack
         while todo:
-            name = todo.pop()
+            name, still = todo.pop()
             yield name
             if name.directory and deep:
-                todo += reversed(self._entries(name.path))
+                below = self._kept(name.path, still, is_below=True)
+                todo += reversed(below)
+
+    def _kept(
+        self, folder: str, ignored: Ignored | None, *, is_below: bool = False
+    ) -> list[tuple[Name, Ignored | None]]:
+        """Return the entries of a folder, each with what is ignored below it."""
+        entries = self._entries(folder)
+        if is_below and ignored and is_changed_by(name.path.rpartition("/")[2] for name in entries):
+            ignored = None
+        if ignored is None:
+            return [(name, None) for name in entries]
+        return [(name, ignored) for name in entries if not (name.directory and ignored.has(name.path))]
 
     def _entries(self, folder: str) -> list[Name]:
         found: list[Name] = []

@@ -251,11 +251,13 @@ class Judge:
     def names_below(self, touch: Touch, place: Place) -> Iterator[Name]:
         """Yield each name that a search from a directory would show. TooMany."""
         from ringfence.toolkit.hooks.directory_listing import Walk
+        from ringfence.toolkit.hooks.ignored_folders import ignored_in
         from ringfence.toolkit.hooks.search_filter import Searched
 
         self._walk = self._walk or Walk(self.real_root)
         searched = Searched(touch.within or (), self.real_root, place.real)
-        for name in self._walk.below(place.real, deep=touch.tool != "list_directory"):
+        ignored = ignored_in(self.real_root, place.real) if touch.ignores else None
+        for name in self._walk.below(place.real, deep=touch.tool != "list_directory", ignored=ignored):
             if (touch.names or not name.directory) and searched.may_show(name.path, name.directory):
                 yield name
 

@@ -63,11 +63,19 @@ def _grep(given: Mapping[str, Any]) -> Iterator[Touch]:
 
 
 def _ripgrep(given: Mapping[str, Any]) -> Iterator[Touch]:
-    """Read a search by ripgrep, where a file pattern selects files of every type."""
+    """Read a search by ripgrep, where a file pattern selects ignored files, and files of every type."""
     from ringfence.toolkit.hooks.file_types import patterns_of
 
     for touch in _grep(given):
-        yield touch if touch.within else touch._replace(within=tuple(patterns_of(given.get("type"))))
+        if not touch.within:
+            yield touch._replace(within=tuple(patterns_of(given.get("type"))), ignores=True)
+        else:
+            yield touch._replace(ignores=len(touch.within) == 1 and _leaves_out(touch.within[0]))
+
+
+def _leaves_out(pattern: str) -> bool:
+    """Whether a file pattern, however it is split into several, only leaves names out."""
+    return re.fullmatch(r"!([^\s,{}]+|\{[^\s{}]+\})", pattern) is not None
 
 
 def _many(given: Mapping[str, Any]) -> Iterator[Touch]:

@@ -13,7 +13,7 @@ class Touch(NamedTuple):
     """One path of a call. `tool` is our equivalent tool.
 
     `within` holds the file patterns of a search through everything below the path (None: nothing below it is
-    shown); `names`: the search shows names only.
+    shown); `names`: the search shows names only; `ignores`: it does not enter what `.gitignore` names.
     """
 
     tool: str
@@ -21,6 +21,7 @@ class Touch(NamedTuple):
     path: str
     within: tuple[str, ...] | None = None
     names: bool = False
+    ignores: bool = False
 
 
 def text_of(given: Mapping[str, Any], key: str) -> str:
