@@ -40,6 +40,8 @@ _KNOWN: Mapping[str, tuple[str, tuple[tuple[str, tuple[str, ...]], ...]]] = Mapp
         "search_text": ("search_text", (("path", READ),)),
     }
 )
+# Tools of Claude Code that send a file elsewhere and change none: an allow of reading does not cover that.
+_SENDING = frozenset({"Artifact", "SendUserFile"})
 _NAMES = ("list_directory", "directory_tree", "search_files")
 _CONTENT = ("search_text", "copy_file", "read_file")
 # The last word in the name of a path argument.
@@ -64,7 +66,7 @@ def read(tool: str, given: Mapping[str, Any]) -> Iterator[Touch]:
             for path in _texts(rest.pop(key, None)):
                 yield _touch(name, actions, path, filtered=is_ours(tool))
     for path in _paths("", rest):
-        yield Touch(UNKNOWN, EDIT, path)
+        yield Touch(UNKNOWN, READ if tool in _SENDING else EDIT, path)
 
 
 def _touch(name: str, actions: tuple[str, ...], path: str, *, filtered: bool) -> Touch:
