@@ -164,7 +164,7 @@ def is_early(fields: dict[str, str]) -> bool:
 
 
 def rule_of(request: ApprovalRequest) -> dict[str, Any]:
-    """Return the rule that asks, with what is said of it, as a decision has it."""
+    """Return the rule that asks, in the form that a decision has."""
     decision = request.decision
     if decision.get("limit") or decision.get("rule") or not request.asks or not request.asks[0]:
         return decision

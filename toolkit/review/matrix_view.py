@@ -93,7 +93,7 @@ class MatrixView:
 
     @property
     def of_everybody(self) -> bool:
-        """Whether no agent is told from the others."""
+        """Whether one column stands for every agent."""
         return len(self.kinds) == 1
 
 

@@ -8,8 +8,9 @@ TOO_EARLY = "This has just appeared: read it, then press again."
 
 
 class KeyHold:
-    """A hold of some seconds by a clock. A key that comes too early begins it anew, so no key that is held
-    down, and none that is pressed again and again, ever answers.
+    """A time, in seconds by a clock, in which no key answers a request.
+
+    A key within that time starts the time again, so neither a held key nor a repeated one ever answers.
     """
 
     def __init__(self, clock: Callable[[], float], seconds: float) -> None:
