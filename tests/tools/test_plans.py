@@ -26,7 +26,7 @@ class Tree:
     root_name = "project"
     found_by = "--root"
     read_only = False
-    limits_reading = False
+    limits_reading = staticmethod(lambda: False)
 
     def __init__(
         self,

@@ -93,7 +93,7 @@ def _view(attempt: Attempt, progress: Progress, approve: Callable[[Attempt, Plan
         opens_below=attempt.opens_below,
         run=partial(_run, attempt, progress, approve),
         screen=_screen(attempt),
-        limits_reading=bool(attempt.policy.counting(attempt.context.agent, "read").reads),
+        limits_reading=partial(reading.is_limited, attempt),
     )
 
 

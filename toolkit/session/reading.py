@@ -22,10 +22,15 @@ def counted(attempt: Attempt, plan: Plan) -> Plan:
     """
     if plan.gives is not None and plan.gives.files and attempt.counting.reads:
         attempt.usage["read"] = plan.gives
-    if "diff" not in plan.data or not attempt.policy.counting(attempt.context.agent, "read").reads:
+    if "diff" not in plan.data or not is_limited(attempt):
         return plan
     more = {"diff_left_out": plan.data["files_deleted"]} if "diff_left_out" in plan.data else {}
     return replace(plan, data={**plan.data, "diff": "", **more})
+
+
+def is_limited(attempt: Attempt) -> bool:
+    """Whether limits count what the agent reads."""
+    return bool(attempt.policy.counting(attempt.context.agent, "read").reads)
 
 
 def reserve(attempt: Attempt, guard: Callable[[], None]) -> None:

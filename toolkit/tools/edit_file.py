@@ -89,20 +89,19 @@ def _edits(arguments: dict[str, Any]) -> list[_Edit]:
     """Return the edits of a call. Raises CallError `invalid_arguments` unless it has one form of them."""
     listed = arguments.get("edits")
     single = [name for name in ("old_str", "new_str") if name in arguments]
-    if listed is not None and single:
+    if listed is None:
+        missing = next((name for name in ("old_str", "new_str") if name not in single), None)
+        if missing is not None:
+            message, hint = f"edit_file needs the argument '{missing}'", f"add {missing}, or send edits"
+            raise CallError("invalid_arguments", message, where=missing, hint=hint)
+        return [_Edit(arguments["old_str"].encode(), arguments["new_str"].encode())]
+    if single:
         message = f"A call has edits, or old_str and new_str: this one has edits and {single[0]}"
         raise CallError("invalid_arguments", message, where=single[0], hint=f"put the {single[0]} into edits")
-    if listed is None:
-        for name in ("old_str", "new_str"):
-            if name not in arguments:
-                message, hint = f"edit_file needs the argument '{name}'", f"add {name}, or send edits"
-                raise CallError("invalid_arguments", message, where=name, hint=hint)
-        listed = [arguments]
-    elif not listed:
+    if not listed:
         raise CallError("invalid_arguments", "The edits are empty", where="edits", hint="send at least one")
-    inner = "edits" in arguments and arguments["edits"] is not None
     return [
-        _Edit(each["old_str"].encode(), each["new_str"].encode(), f"edits.{number}." if inner else "")
+        _Edit(each["old_str"].encode(), each["new_str"].encode(), f"edits.{number}.")
         for number, each in enumerate(listed)
     ]
 

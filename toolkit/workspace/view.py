@@ -77,7 +77,7 @@ class View:
     # Hides what the policy's detectors find in content; None if the policy has no detectors.
     screen: Screen | None = None
     # Whether limits count what the agent reads: then an answer about a change or an error gives no content.
-    limits_reading: bool = False
+    limits_reading: Callable[[], bool] = lambda: False
     # The entry that a walk has just yielded, and its open directory.
     _walking: tuple[Entry, Folder] | None = None
 
