@@ -16,19 +16,21 @@ from ringfence.policy.errors import PolicyError
 from ringfence.policy.formatting import rule_lines
 from ringfence.policy.formatting.formatter import LayoutError
 from ringfence.policy.model import Rule
-from ringfence.policy.patterns.syntax import Folding
+from ringfence.policy.patterns.syntax import Fold, Folding
 from ringfence.toolkit.approvals.requests import PENDING, RULE, Request
 from ringfence.toolkit.approvals.store import Approvals
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.paths import ROOT
 from ringfence.toolkit.plan.changes import DIRECTORY
 from ringfence.toolkit.rule_offers import policy_file
-from ringfence.toolkit.rule_offers.candidates import WIDTHS
+from ringfence.toolkit.rule_offers.candidates import FOLDER, KIND, WIDTHS
 from ringfence.toolkit.rule_offers.changed_rules import only_removes
 from ringfence.toolkit.rule_offers.marks import AnsweredRule, answered_rules, in_force, rule_id
 from ringfence.toolkit.rule_offers.offers import Names, Offer, Offers, PolicyText, answers, offers
 from ringfence.toolkit.rule_offers.policy_file import PolicyFile
 from ringfence.toolkit.rule_offers.proof import only_answers
+from ringfence.toolkit.rule_offers.proposals import Proposal, proposals
+from ringfence.toolkit.rule_offers.rule_ends import rule_end
 from ringfence.toolkit.storage.backend import at
 from ringfence.toolkit.workspace.workspace import Workspace
 
@@ -78,6 +80,28 @@ def offers_for(  # noqa: PLR0913  a request, where its rule would be written, an
     fold = workspace.fold if workspace is not None else Folding.NONE
     made = offers(request, policy, text, file.reload, names, now=now, until=until, fold=fold, widths=widths)
     return made if workspace is not None else _for_every_fold(made, request, policy, now), file
+
+
+def proposed(  # noqa: PLR0913  the answers, where a rule would be written, and times
+    workspace: Workspace,
+    policy: Policy,
+    source: Path,
+    requests: Iterable[Request],
+    fold: Fold,
+    *,
+    now: float,
+    since: float,
+) -> list[Proposal]:
+    """Return rules for folders and kinds of files from the answers since `since`, each with its proof.
+
+    The rules end when a rule ends for which nobody chooses an end. Raises as `offers_for` does.
+    """
+    until = rule_end(None, now)
+
+    def offered(request: Request) -> Offers:
+        return offers_for(workspace, policy, source, request, now=now, until=until, widths=(FOLDER, KIND))[0]
+
+    return proposals(requests, offered, policy.at(now), now, fold, since=since)
 
 
 def _for_every_fold(made: Offers, request: Request, policy: Policy, now: float) -> Offers:

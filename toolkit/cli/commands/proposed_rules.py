@@ -8,12 +8,10 @@ import time
 from ringfence.policy import Policy
 from ringfence.toolkit.cli.context import open_record, root_of, source_of
 from ringfence.toolkit.cli.output import Screen
-from ringfence.toolkit.cli.rule_offers_shown import rule_end, show_offer
+from ringfence.toolkit.cli.rule_offers_shown import show_offer
 from ringfence.toolkit.cli.runner import DONE, UsageError
 from ringfence.toolkit.cli.time_option import moment_of
 from ringfence.toolkit.rule_offers import answering
-from ringfence.toolkit.rule_offers.candidates import FOLDER, KIND
-from ringfence.toolkit.rule_offers.proposals import proposals
 
 
 def propose_rules(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -22,17 +20,15 @@ def propose_rules(arguments: argparse.Namespace, screen: Screen) -> int:
     if source is None:
         raise UsageError("--rules: there is no policy that a rule could be proposed for")
     now = time.time()
-    until = rule_end(None, now)
     policy = Policy.load(source)
     with open_record(arguments) as session:
-        found = proposals(
+        found = answering.proposed(
+            session.workspace,
+            policy,
+            source,
             session.approvals.listing(every=True),
-            lambda request: answering.offers_for(
-                session.workspace, policy, source, request, now=now, until=until, widths=(FOLDER, KIND)
-            )[0],
-            policy.at(now),
-            now,
             session.fold,
+            now=now,
             since=moment_of(arguments, "since") or 0.0,
         )
     if screen.as_json:

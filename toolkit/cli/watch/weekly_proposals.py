@@ -10,10 +10,8 @@ from ringfence.toolkit.approvals.requests import PENDING, Request
 from ringfence.toolkit.cli.watch.program import Program
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.rule_offers import answering
-from ringfence.toolkit.rule_offers.candidates import FOLDER, KIND
 from ringfence.toolkit.rule_offers.offers import answers
-from ringfence.toolkit.rule_offers.proposals import ENOUGH, Proposal, proposals
-from ringfence.toolkit.rule_offers.rule_ends import rule_end
+from ringfence.toolkit.rule_offers.proposals import ENOUGH, Proposal
 
 WEEK = 7 * 86_400.0  # seconds
 
@@ -26,22 +24,19 @@ def weekly(program: Program) -> list[Proposal]:
     found = program.approvals.listing(every=True)
     if sum(one.decided is not None and one.decided >= now - WEEK for one in found) < ENOUGH:
         return []  # the policy need not be loaded
-    until = rule_end(None, now)
     try:
         with program.act_as("default", "") as session:
-            policy = Policy.load(source)
-            return proposals(
+            return answering.proposed(
+                session.workspace,
+                Policy.load(source),
+                source,
                 found,
-                lambda request: answering.offers_for(
-                    session.workspace, policy, source, request, now=now, until=until, widths=(FOLDER, KIND)
-                )[0],
-                policy.at(now),
-                now,
                 session.fold,
+                now=now,
                 since=now - WEEK,
             )
     except (CallError, PolicyError):
-        return []  # what stops a rule is told where one is asked for
+        return []  # whoever asks for a rule gets the reason there
 
 
 def waits_for(proposal: Proposal, pending: tuple[Request, ...]) -> Request | None:
