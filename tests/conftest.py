@@ -81,6 +81,7 @@ SLOW = (
     "tests/hooks/test_deadline.py",
     "tests/hooks/test_events.py::test_both_parsers_give_the_same",
     "tests/hooks/test_law.py",
+    "tests/hosts/",
     "tests/interop/",
     "tests/isolation/",
     "tests/notices/",
