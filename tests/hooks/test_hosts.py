@@ -38,3 +38,17 @@ def test_no_file_that_holds_hooks_is_in_a_folder_of_its_own(
     for own in hosts.own_places(host):
         assert not [file for file in files if file == own or file.startswith(f"{own}/")]
     assert all(hosts.holds_hooks(os.path.relpath(file, tmp_path)) for file in files)
+
+
+@pytest.mark.parametrize("variable", ["TMPDIR", "CLAUDE_CODE_TMPDIR"])
+def test_output_of_commands_moves_with_the_temporary_folder(
+    variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CLAUDE_CODE_TMPDIR", raising=False)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "other"))
+    monkeypatch.setenv(variable, str(tmp_path))
+    output = tmp_path / f"claude-{os.getuid()}"
+    assert str(output) not in hosts.own_places("claude-code")
+    output.mkdir(mode=0o700)
+    assert str(output) in hosts.own_places("claude-code")
+    assert str(output) not in hosts.own_places("codex")
