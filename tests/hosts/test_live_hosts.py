@@ -8,8 +8,11 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
+import re
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from string import Template
 from typing import Any, NamedTuple
 
 import pytest
@@ -17,6 +20,7 @@ import yaml
 
 from tests.hosts.dialects.common import Call, text_of
 from tests.hosts.hosts import Place
+from tests.hosts.model import Script
 from tests.hosts.play import Run, lay, play, ringfence
 from tests.hosts.programs import HOSTS, Missing, program
 from tests.hosts.vocabulary import WORDS
@@ -25,6 +29,7 @@ CASES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
 DOORS = ("mcp", "hook")
 # All cases, or those marked `quick`: reading, editing, asking, granting, refusing, commands.
 ALL = os.environ.get("HOST_CASES", "quick") == "all"
+_WAIT = 30.0  # seconds for a condition of a step
 _WORDS = {word for words in WORDS.values() for word in words}
 
 
@@ -96,23 +101,43 @@ def test_host(case: Case, tmp_path: Path) -> None:
     _check_after(case, run)
 
 
-def _script(case: Case, folders: tuple[Path, Path, Path], steps: Sequence[Mapping[str, Any]]) -> Any:
-    """Return the model: the next step's call, after what its person does."""
+def _script(case: Case, folders: tuple[Path, Path, Path], steps: Sequence[Mapping[str, Any]]) -> Script:
+    """Return the model: the next step's call, after what its person does and what it waits for."""
     project, home, state = folders
+    place = Place(project, home, state, "", ())
+    known = {"HOME": str(home)}
 
     def next_call(results: list[Any]) -> Call | None:
-        if len(results) >= len(steps):
+        at = len(results)
+        if at > 0:
+            for name, pattern in steps[at - 1].get("take", {}).items():
+                known[name] = _found(pattern, text_of(results[-1]))
+        if at >= len(steps):
             return None
-        step = steps[len(results)]
+        step = steps[at]
         if "person" in step:
-            place = Place(project, home, state, "", ())
             (request,) = _waiting(place)
             ringfence(place, "approvals", step["person"], request["id"])
+        if "until" in step:
+            _wait_for(project / step["until"])
         (word,) = _WORDS & step.keys()
-        given = json.loads(json.dumps(step[word]).replace("$HOME", str(home)))
+        given = json.loads(Template(json.dumps(step[word])).safe_substitute(known))
         return WORDS[case.host, case.door][word](given, str(project))
 
     return next_call
+
+
+def _found(pattern: str, text: str) -> str:
+    found = re.search(pattern, text)
+    assert found is not None, f"{pattern} is not in {text[:1000]}"
+    return found[1]
+
+
+def _wait_for(file: Path) -> None:
+    deadline = time.monotonic() + _WAIT
+    while not file.exists():
+        assert time.monotonic() < deadline, f"{file.name} was not written"
+        time.sleep(0.05)
 
 
 def _waiting(place: Place) -> list[dict[str, Any]]:

@@ -140,11 +140,15 @@ def own_places(host: str) -> tuple[str, ...]:
         if name == folder and (moved := os.environ.get(variable)):
             bases.append(os.path.join(os.path.abspath(moved), below))
     found = [os.path.join(base, name) for base in bases for name in names]
-    # Output of its commands. Anybody may create such a directory, or put a link there.
-    shared = f"/tmp/claude-{os.getuid()}"
-    if host == "claude-code" and _is_private(shared):
-        found.append(shared)
-    return tuple(found)
+    return (*found, *_output_folders()) if host == "claude-code" else tuple(found)
+
+
+def _output_folders() -> list[str]:
+    """Return where Claude Code puts output of commands, without what another user may have made there."""
+    moved = os.environ.get("CLAUDE_CODE_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"
+    # Anybody may create such a directory in a shared one, or put a link there.
+    folders = [os.path.join(base, f"claude-{os.getuid()}") for base in {"/tmp", os.path.abspath(moved)}]
+    return [folder for folder in folders if _is_private(folder)]
 
 
 def _is_private(folder: str) -> bool:
