@@ -290,7 +290,8 @@ MAY_IMPORT = {
         " toolkit.paths toolkit.plan toolkit.storage toolkit.tools toolkit.version toolkit.workspace"
     ),
     "toolkit.catalog": words(
-        "policy policy.analysis policy.model toolkit.call toolkit.errors toolkit.plan toolkit.tools"
+        "policy policy.analysis policy.model toolkit.call toolkit.errors toolkit.plan toolkit.text"
+        " toolkit.tools"
     ),
     "toolkit.undo": words(
         "toolkit.errors toolkit.history toolkit.paths toolkit.plan toolkit.progress toolkit.protected_paths"

@@ -16,7 +16,7 @@ from ringfence import Session
 from ringfence.toolkit.call import ToolCall
 from ringfence.toolkit.catalog.lean_answers import FORMS, lean_schema
 from ringfence.toolkit.catalog.mcp_definitions import ANSWERS, definition, text_of, tool_result
-from ringfence.toolkit.catalog.offers import Offer, offers
+from ringfence.toolkit.catalog.offers import offers
 from ringfence.toolkit.tools import TOOLS
 
 CASES = yaml.safe_load((Path(__file__).parent / "lean_answers.yaml").read_text(encoding="utf-8"))
@@ -122,8 +122,3 @@ def test_text_fields_or_both(session: Session, answers: str) -> None:
         assert json.loads(text) == given["structuredContent"]
     else:
         assert text == text_of(result)
-
-
-def test_a_prefix_is_before_the_name(session: Session) -> None:
-    offer: Offer = offers(session.policy, session.agent)[0]
-    assert definition(offer, prefix="rf_")["name"] == f"rf_{offer.tool.name}"

@@ -392,12 +392,17 @@ def test_arguments_that_do_not_fit_are_told_to_the_model(wire: Start) -> None:
 
 def test_answers_as_text_and_names_with_a_prefix(wire: Start) -> None:
     client = wire("--answers", "text", "--prefix", "rf_")
-    assert "without the prefix rf_" in client.greet()["instructions"]
+    assert "rf_read_file" in client.greet()["instructions"]
     listed = client.ask("tools/list")["result"]["tools"]
     assert all(tool["name"].startswith("rf_") and "outputSchema" not in tool for tool in listed)
     answer = client.call("rf_read_file", path=ASKED[0])
     assert "structuredContent" not in answer and answer["content"][0]["text"].startswith(ASKED[1])
-    assert client.ask("tools/call", name="read_file", arguments={"path": ASKED[0]})["error"]["code"] == -32602
+    refused = client.ask("tools/call", name="read_file", arguments={"path": ASKED[0]})["error"]
+    assert refused["code"] == -32602
+    assert refused["message"] == "Unknown tool 'read_file'; did you mean 'rf_read_file'?"
+    assert refused["data"] == {"code": "unknown_tool", "hint": "did you mean 'rf_read_file'?"}
+    missing = client.call("rf_read_file", path="missing.txt")["content"][0]["text"]
+    assert "rf_list_directory" in missing and " list_directory" not in missing
 
 
 def test_progress_rises_and_ends_before_the_answer(wire: Start, workspace: Path) -> None:

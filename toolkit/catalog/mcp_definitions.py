@@ -8,24 +8,31 @@ from typing import Any
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.catalog.lean_answers import lean_fields, lean_schema
 from ringfence.toolkit.catalog.offers import Offer
+from ringfence.toolkit.catalog.tool_names import ToolNames
 from ringfence.toolkit.tools import Tool
 
 # What a result has: its text, its fields as the text shows them, or both.
 TEXT, STRUCTURED, BOTH = "text", "structured", "both"
 ANSWERS = (TEXT, STRUCTURED, BOTH)
+UNPREFIXED = ToolNames()
 
 
 def definition(
-    offer: Offer, *, remote: bool = False, network: bool = False, answers: str = BOTH, prefix: str = ""
+    offer: Offer,
+    *,
+    remote: bool = False,
+    network: bool = False,
+    answers: str = BOTH,
+    names: ToolNames = UNPREFIXED,
 ) -> dict[str, Any]:
     """Return one tool as an entry of `tools/list`. `remote`: the workspace is not on this machine; `network`:
-    commands have the network; `answers`: one of ANSWERS; `prefix`: before its name.
+    commands have the network; `answers`: one of ANSWERS; `names`: the client's names of the tools.
     """
     tool = offer.tool
     found = {
-        "name": f"{prefix}{tool.name}",
+        "name": names.of(tool.name),
         "title": tool.title,
-        "description": described(offer),
+        "description": names.in_text(described(offer)),
         "inputSchema": dict(tool.parameters),
     }
     if answers != TEXT:

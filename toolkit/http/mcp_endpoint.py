@@ -170,7 +170,7 @@ class Endpoint:
             self._servers[caller.key] = Server(
                 slot.session,
                 ask=self._ask,
-                instructions=_instructions(slot.session),
+                instructions=_instructions(slot.session, self._prefix),
                 seals=self._seals,
                 note=self._pool.metrics.call,
                 answers=self._answers,
@@ -271,8 +271,9 @@ class Endpoint:
             del conversation.asked[name]
 
 
-def _instructions(session: Session) -> str:
-    return instructions(session.policy, session.agent, tasks=session.workspace.has_tasks)
+def _instructions(session: Session, prefix: str) -> str:
+    tasks = session.workspace.has_tasks
+    return instructions(session.policy, session.agent, tasks=tasks, prefix=prefix)
 
 
 async def _sent(out: MemoryObjectSendStream[Message], message: Message) -> None:

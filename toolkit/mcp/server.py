@@ -10,11 +10,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ringfence.toolkit.approvals.requests import PENDING
 from ringfence.toolkit.call import MAX_ID, Result, ToolCall, failed
 from ringfence.toolkit.catalog.mcp_definitions import BOTH, definition, tool_result
+from ringfence.toolkit.catalog.tool_names import ToolNames
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import FILE
 from ringfence.toolkit.mcp import elicitation as asking
@@ -101,12 +103,10 @@ class Server:
     ) -> None:
         self.session = session
         self._answers = answers
-        self._prefix = prefix
+        self._names = ToolNames(prefix)
         self.channel = channel
         self._ask = ask
-        # Descriptions and hints name tools, and are the same for every server.
-        named = f"The texts here name tools without the prefix {prefix}." if prefix else ""
-        self._instructions = f"{instructions}\n\n{named}".strip()
+        self._instructions = instructions
         self._seals = seals or asking.Seals()
         self._note = note
         self._listed: tuple[tuple[str, tuple[int, ...]], list[Message]] | None = None
@@ -208,8 +208,10 @@ class Server:
             local = place.protocols == FILE and not place.authority
             found = offers(policy, self.session.agent, tasks=workspace.has_tasks, commands=local)
             network = policy.commands.network
-            written = {"answers": self._answers, "prefix": self._prefix}
-            listed = [definition(offer, remote=remote, network=network, **written) for offer in found]
+            written = partial(
+                definition, remote=remote, network=network, answers=self._answers, names=self._names
+            )
+            listed = [written(offer) for offer in found]
             self._listed = current, listed
         return self._listed[1]
 
@@ -224,10 +226,7 @@ class Server:
         known = isinstance(request, int) or len(request) <= MAX_ID
         meta = params.get("_meta")
         meta = meta if isinstance(meta, dict) else {}
-        # A name without the prefix is no tool here, and could be that of another server's tool.
-        tool = (
-            name[len(self._prefix) :] if name.startswith(self._prefix) else f"{name} without {self._prefix}"
-        )
+        tool = self._names.tool(name)
         call = ToolCall(tool, arguments, request if known else None, _message_in(meta))
         if peer.stateless and "requestState" in params:
             taken = self._take_answer(params, call)
@@ -294,9 +293,9 @@ class Server:
         self._note(call.tool, result, time.perf_counter() - began)
         if result.error is not None and result.error["code"] == "unknown_tool":
             # The specification of tools, "Error handling": an unknown tool is the protocol's error.
-            message = f"{result.error['message']}: {result.error['hint']}"
-            raise RpcError(INVALID_PARAMS, message, {"code": "unknown_tool", "hint": result.error["hint"]})
-        return result
+            message, hint = self._names.unknown(call.tool)
+            raise RpcError(INVALID_PARAMS, f"{message}; {hint}", {"code": "unknown_tool", "hint": hint})
+        return self._names.in_result(call.tool, result)
 
     def _may_ask(self, peer: Peer) -> bool:
         return self.channel is not None or (self._ask == "client" and peer.can_elicit)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 # Written without case, `_` and `-`: `ReadFile`, `read_file` and `read-file` are one name.
 _WORDS = {
@@ -35,13 +35,14 @@ _WORDS = {
 _OURS = {word: tool for tool, words in _WORDS.items() for word in words.split()}
 
 
-def hint_for(name: str, tools: Iterable[str]) -> str:
-    """Return which of `tools` an unknown name means, else which ones there are."""
+def hint_for(name: str, tools: Iterable[str], shown: Callable[[str], str] = str) -> str:
+    """Return which of `tools` an unknown name means, else which ones there are, each as `shown` writes it."""
     every = list(tools)
     meant = _OURS.get(re.sub(r"[\W_]", "", name).lower()[:80])
-    if meant in every:
-        return f"use {meant}" + (" (with allow_overwrite: true to replace)" if meant == "create_file" else "")
+    if meant is not None and meant in every:
+        more = " (with allow_overwrite: true to replace)" if meant == "create_file" else ""
+        return f"use {shown(meant)}{more}"
     near = difflib.get_close_matches(name[:80], every, 1)
     if near:
-        return f"did you mean '{near[0]}'?"
-    return f"the tools are {', '.join(every)}"
+        return f"did you mean '{shown(near[0])}'?"
+    return f"the tools are {', '.join(map(shown, every))}"

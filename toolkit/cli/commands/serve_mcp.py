@@ -47,7 +47,7 @@ def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
             server = Server(
                 session,
                 ask=ask,
-                instructions=_instructions(session),
+                instructions=_instructions(session, arguments.prefix),
                 channel=channel,
                 answers=arguments.answers,
                 prefix=arguments.prefix,
@@ -56,10 +56,11 @@ def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
     return DONE
 
 
-def _instructions(session: Session) -> str:
+def _instructions(session: Session, prefix: str) -> str:
     from ringfence.toolkit.catalog.instructions import instructions
 
-    return instructions(session.policy, session.agent, tasks=session.workspace.has_tasks)
+    tasks = session.workspace.has_tasks
+    return instructions(session.policy, session.agent, tasks=tasks, prefix=prefix)
 
 
 @contextmanager
