@@ -166,7 +166,7 @@ def test_tools_can_only_plan(name: str) -> None:
     ours = {found for found in imports(MODULES[name], at_load=True) if found.startswith("toolkit.")}
     allowed = words(
         "toolkit.errors toolkit.paths toolkit.plan.changes toolkit.plan.command_run toolkit.plan.content"
-        " toolkit.durations toolkit.text toolkit.call"
+        " toolkit.durations toolkit.file_text toolkit.text toolkit.call"
     )
     if name == "toolkit.tools":
         allowed.add(
@@ -240,7 +240,8 @@ MAY_IMPORT = {
     "toolkit.state": words(
         "toolkit.errors toolkit.extras toolkit.locations toolkit.private_files toolkit.protected_paths"
     ),
-    "toolkit.text": words("policy.invisible_characters"),
+    "toolkit.file_text": words("policy.detection"),
+    "toolkit.text": words("policy.invisible_characters toolkit.file_text"),
     "toolkit.audit": words(
         "policy.commands policy.loading policy.patterns toolkit.errors toolkit.grant_patterns toolkit.paths"
         " toolkit.plan toolkit.protected_paths toolkit.state toolkit.text toolkit.tools"
@@ -280,8 +281,8 @@ MAY_IMPORT = {
     ),
     "toolkit.tools": words(
         "policy.byte_names policy.detection policy.model policy.patterns toolkit.durations toolkit.errors"
-        " toolkit.fake_fs toolkit.paths toolkit.plan toolkit.task_ids toolkit.tasks toolkit.text"
-        " toolkit.workspace"
+        " toolkit.fake_fs toolkit.file_text toolkit.paths toolkit.plan toolkit.task_ids toolkit.tasks"
+        " toolkit.text toolkit.workspace"
     ),
     "toolkit.authoring": words(
         "policy policy.analysis policy.byte_names policy.errors policy.evaluation"
@@ -290,8 +291,8 @@ MAY_IMPORT = {
         " toolkit.paths toolkit.plan toolkit.storage toolkit.tools toolkit.version toolkit.workspace"
     ),
     "toolkit.catalog": words(
-        "policy policy.analysis policy.model toolkit.call toolkit.errors toolkit.plan toolkit.text"
-        " toolkit.tools"
+        "policy policy.analysis policy.model toolkit.call toolkit.errors toolkit.file_text toolkit.plan"
+        " toolkit.text toolkit.tools"
     ),
     "toolkit.undo": words(
         "toolkit.errors toolkit.history toolkit.paths toolkit.plan toolkit.progress toolkit.protected_paths"
@@ -300,9 +301,9 @@ MAY_IMPORT = {
     "toolkit.session": words(
         "policy policy.commands policy.detection policy.loading policy.model policy.patterns"
         " toolkit.approvals toolkit.audit toolkit.call toolkit.commands toolkit.errors toolkit.execution"
-        " toolkit.fake_fs toolkit.history toolkit.locations toolkit.paths toolkit.plan toolkit.private_files"
-        " toolkit.progress toolkit.state toolkit.storage toolkit.task_ids toolkit.tasks toolkit.text"
-        " toolkit.tools toolkit.undo toolkit.workspace"
+        " toolkit.fake_fs toolkit.file_text toolkit.history toolkit.locations toolkit.paths toolkit.plan"
+        " toolkit.private_files toolkit.progress toolkit.state toolkit.storage toolkit.task_ids toolkit.tasks"
+        " toolkit.text toolkit.tools toolkit.undo toolkit.workspace"
     ),
     "toolkit.commands": words(
         "policy policy.byte_names policy.invisible_characters policy.model policy.patterns toolkit.errors"

@@ -51,8 +51,8 @@ def test_every_find_contains_a_marker(name: str) -> None:
 
 
 @pytest.mark.parametrize("example", [one for one in EXAMPLES if one.secrets], ids=str)
-@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
-def test_utf_16_is_searched_as_text(example: Example, codec: str) -> None:
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_utf_16_and_utf_32_are_searched_as_text(example: Example, codec: str) -> None:
     text = f"\ufeffé€𝄞 {example.text.decode()}"
     data = text.encode(codec)
     found = find(data, [Detector(example.detector)])

@@ -115,15 +115,21 @@ def test_an_edit_that_completes_a_secret_adds_it() -> None:
 
 def test_a_file_that_changes_its_encoding_adds_nothing() -> None:
     text = "\n".join(example.text.decode() for example in examples())
-    for codec in ("utf-16-le", "utf-16-be"):
+    for codec in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"):
         assert added(text.encode(), f"\ufeff{text}".encode(codec), [*ALL, MATCH]) == ()
         assert added(f"\ufeff{text}".encode(codec), text.encode(), [*ALL, MATCH]) == ()
 
 
-def test_a_mark_in_utf_16_is_text() -> None:
-    data = "\ufeffpin=123 é".encode("utf-16-be")
+@pytest.mark.parametrize("codec", ["utf-16-be", "utf-32-le"])
+def test_a_mark_in_utf_16_is_text(codec: str) -> None:
+    data = "\ufeffpin=123 é".encode(codec)
     masked = mask(data, find(data, [MATCH]), lambda _: "‹pin›".encode())
-    assert masked.decode("utf-16") == "‹pin› é"
+    assert masked.decode(codec) == "\ufeff‹pin› é"
+
+
+def test_a_mark_of_utf_32_does_not_hide_utf_16() -> None:
+    data = b"\xff\xfe\0\0" + "pin=123".encode("utf-16-le")
+    assert [one.secret for one in find(data, [MATCH])] == [b"pin=123"]
 
 
 def test_finds_that_overlap_get_one_mark() -> None:
