@@ -9,9 +9,12 @@ import functools
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from math import floor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ringfence.policy.invisible_characters import INVISIBLE, written_out
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.file_text import FileText
 
 QUOTED = 400  # characters of a foreign text that are displayed
 _UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
@@ -136,29 +139,38 @@ def decode(data: bytes) -> str:
 def diff(path: str, before: bytes | None, after: bytes | None) -> str:
     """Return a complete unified diff, one line about it if a side is binary, or "" if nothing differs.
 
-    None is a missing file. Control characters stay; the interface escapes them.
+    None is a missing file. UTF-16 and UTF-32 are compared as text. Control characters stay; the interface
+    escapes them.
     """
     if before == after:
         return ""
-    old, new = before or b"", after or b""
+    old, new = _text(before), _text(after)
     shown = escape(path)
-    if is_binary(old) or is_binary(new):
+    if is_binary(old.data) or is_binary(new.data):
         return _binary(shown, before, after)
     head = [
         "--- " + ("/dev/null" if before is None else f"a/{shown}"),
         "+++ " + ("/dev/null" if after is None else f"b/{shown}"),
     ]
-    body = [line for group in _groups(split_lines(old), split_lines(new)) for line in group]
+    if old.codec != new.codec and before and after:
+        head.insert(0, f"Encoding {shown} {old.encoding} -> {new.encoding}")
+    body = [line for group in _groups(split_lines(old.data), split_lines(new.data)) for line in group]
     return "\n".join([*head, *body]) + "\n"
 
 
 def count_changed(before: bytes | None, after: bytes | None) -> tuple[int, int]:
     """Return how many lines `diff` has as added and as removed; (0, 0) if a side is binary."""
-    old, new = before or b"", after or b""
+    old, new = _text(before).data, _text(after).data
     if is_binary(old) or is_binary(new):
         return 0, 0
     found = list(_changes(split_lines(old), split_lines(new)))
     return sum(j2 - j1 for _, _, j1, j2 in found), sum(i2 - i1 for i1, i2, _, _ in found)
+
+
+def _text(data: bytes | None) -> FileText:
+    from ringfence.toolkit.file_text import file_text  # only what shows changes needs it
+
+    return file_text(data or b"")
 
 
 def _binary(shown: str, before: bytes | None, after: bytes | None) -> str:

@@ -517,7 +517,13 @@ def test_an_edit_tells_where_and_what() -> None:
         (b"x", "x", "x", "invalid_arguments", "old_str and new_str are the same"),
         (b"x", "", "y", "invalid_arguments", "old_str is empty"),
         (b"x\0y", "x", "z", "binary_file", "'a' is a binary file"),
-        (b"\xff\xfeab", "a", "z", "encoding_error", "'a' is UTF-16 text and cannot be edited"),
+        (
+            b"\xff\xfeabc",
+            "a",
+            "z",
+            "encoding_error",
+            "'a' begins like UTF-16 text, and is none; it cannot be edited",
+        ),
     ],
 )
 def test_an_edit_that_is_refused(data: bytes, old: str, new: str, code: str, message: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ringfence.toolkit.call import Result
+from ringfence.toolkit.file_text import UTF_8
 from ringfence.toolkit.plan.changes import DIRECTORY
 from ringfence.toolkit.tools import TOOLS, Tool
 
@@ -156,6 +157,7 @@ def _explained(_: Fields) -> Fields:
 # The forms that `Tool.brief` can name.
 FORMS: Mapping[str, Form] = {
     "as it is": Form(lambda value: value, _plain),
+    "unless UTF-8": Form(lambda value: None if value == UTF_8 else value, _plain),
     "above zero": Form(lambda value: value or None, _plain),
     "paths": Form(_paths, _listed),
     "sizes": Form(_sizes, _sized),

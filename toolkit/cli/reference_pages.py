@@ -129,8 +129,8 @@ def detectors() -> str:
         "# Detectors",
         _NOTE,
         "What `content` in a rule or a mandatory item can name. A find is exact to the byte, in UTF-8 and in"
-        " UTF-16 with a byte order mark; other bytes hide nothing. How the detectors were chosen and"
-        " measured: [Detection of secrets](../explanation/content-detection.md).",
+        " UTF-16 and UTF-32 with a byte order mark; other bytes hide nothing. How the detectors were chosen"
+        " and measured: [Detection of secrets](../explanation/content-detection.md).",
         "| detector | finds | confirmed by | published in |\n|---|---|---|---|\n" + "\n".join(rows),
         "`{match: 'expression'}` finds what matches a regular expression in a line. The expression has"
         " Python's syntax without back references, look-around, atomic groups and possessive repeats, and it"

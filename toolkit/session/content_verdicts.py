@@ -17,6 +17,7 @@ from ringfence.policy.detection.find import MAX_BYTES, Found, added, apart, find
 from ringfence.policy.model import Detector, Rule
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.file_text import file_text
 from ringfence.toolkit.plan.changes import FILE, Change, Move, Plan, Stat, Write
 from ringfence.toolkit.plan.content import StreamedContent, length, whole
 from ringfence.toolkit.plan.impact import touched
@@ -220,8 +221,9 @@ def _line_ends(data: bytes, one: Found) -> bytes:
 
 def _line(data: bytes, start: int) -> int:
     how = encoding(data)
-    line_end = how.encode("\n")
-    return data.count(line_end, 0, start) + 1
+    if how.unit == 1:
+        return data.count(b"\n", 0, start) + 1
+    return data[how.mark : start].decode(how.codec, how.errors).count("\n") + 1
 
 
 def _find(marks: SecretMarks, path: str, data: bytes, one: Found, decision: Decision) -> ContentFind:
@@ -328,8 +330,9 @@ def _refuse_marks(attempt: Attempt, marks: SecretMarks, written: _Written) -> No
     """Refuse to write a mark: it would stand in the place of the secret."""
     if written.new is None or written.source is not None or not attempt.enforcing:
         return
-    for mark in marks.given_in(written.new):
-        if mark not in (written.old or b""):
+    old = file_text(written.old or b"").data
+    for mark in marks.given_in(file_text(written.new).data):
+        if mark not in old:
             message = f"The new content has '{mark.decode()}', which stands for a secret in an answer"
             raise CallError("masked_content", message, where=written.path)
 

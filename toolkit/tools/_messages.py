@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.file_text import FileText, file_text
 from ringfence.toolkit.plan.changes import FILE, LINK, Entry, Place, Stat, Write
 from ringfence.toolkit.plan.content import StreamedContent, length, sha256
 from ringfence.toolkit.text import MAX_DIFF, count_lines, diff, escape, is_binary, plural, size
@@ -30,9 +31,15 @@ def labelled(label: str, arguments: dict[str, Any]) -> str | None:
     return f"{label}: {escape(description, newlines=True)}" if description else None
 
 
-def written(change: Write, data: bytes) -> dict[str, Any]:
-    """Return the fields about a file's new content, which is `data`."""
-    return {"size": len(data), "lines": count_lines(data), "digest": change.after_digest}
+def written(change: Write, data: bytes, encoding: str | None = None) -> dict[str, Any]:
+    """Return the fields about a file's new content, whose text in UTF-8 is `data`."""
+    more = {} if encoding is None else {"encoding": encoding}
+    return {"size": length(change.data), "lines": count_lines(data), "digest": change.after_digest, **more}
+
+
+def encoding(text: FileText) -> str | None:
+    """Return a block that says which encoding an edit has kept; None for the usual ones."""
+    return None if text.codec is None else f"Encoding: {text.codec}, as before"
 
 
 def preview(path: str, old: Stat | None, before: bytes | StreamedContent | None, after: bytes) -> str:
@@ -143,11 +150,12 @@ def removed(path: str, what: Place | Entry, stat: Stat, view: View, *, drawn: bo
     if stat.size is None or stat.size > MAX_DIFF:
         return _without_content(path, stat, f"Large file {escape(path)}, {size(stat.size)}\n")
     data = view.read(what, known=stat)
-    lines = None if is_binary(data) else count_lines(data)
+    text = file_text(data).data
+    lines = None if is_binary(text) else count_lines(text)
     if not drawn:
         return Removed(path, stat.size, lines, sha256(data), None, None)
-    whole, excerpt = diff(path, data, None), view.excerpt(what, data).data
-    shown = whole if excerpt == data else "" if excerpt is None else diff(path, excerpt, None)
+    whole, excerpt = diff(path, data, None), view.excerpt(what, text).data
+    shown = whole if excerpt == text else "" if excerpt is None else diff(path, excerpt, None)
     return Removed(path, stat.size, lines, sha256(data), whole, shown)
 
 

@@ -50,7 +50,8 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     """
     edits = _edits(arguments)
     place = view.place("path")
-    before = preconditions.editable(place, view)
+    text = preconditions.editable(place, view)
+    before = text.data
     seen = view.excerpt(place, before)
     every = arguments["replace_all"]
     matches = sorted(
@@ -66,8 +67,9 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         f"✓ Edited file: {escape(place.named)}",
         _messages.labelled("Reason", arguments),
         _summary(matches, lines),
+        _messages.encoding(text),
     )
-    change = Write(place.real, after, before, place.stat)
+    change = Write(place.real, text.encoded(after), text.raw, place.stat)
     shown = _messages.shown_diff(place, before, after, view)
     more = {} if len(matches) == 1 else {"replacements": len(matches)}
     return Plan(
@@ -76,7 +78,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
             "path": place.named,
             "line": lines[0],
             **more,
-            **_messages.written(change, after),
+            **_messages.written(change, after, text.encoding),
             "diff": shown,
         },
         changes=(change,),

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def plan(arguments: dict[str, Any], view: View) -> Plan:
     """Plan an insertion of whole lines. Raises CallError `line_out_of_range`."""
     place = view.place("path")
-    before = preconditions.editable(place, view)
+    text = preconditions.editable(place, view)
+    before = text.data
     total = count_lines(before)
     line = int(arguments["line"])
     if not -1 <= line <= total:
@@ -30,7 +31,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     after = insert_lines(before, content, at)
     added = count_lines(content) or 1
     where = "at the start" if at == 0 else f"after line {at}"
-    change = Write(place.real, after, before, place.stat)
+    change = Write(place.real, text.encoded(after), text.raw, place.stat)
     _check_hidden(view.excerpt(place, before).hidden, before, at, place)
     shown = _messages.shown_diff(place, before, after, view)
     return Plan(
@@ -38,12 +39,13 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
             f"✓ Inserted {plural(added, 'line')} into {escape(place.named)} {where}",
             _messages.labelled("Reason", arguments),
             f"Lines: {count_lines(after)}",
+            _messages.encoding(text),
         ),
         data={
             "path": place.named,
             "line": at + 1,
             "inserted": added,
-            **_messages.written(change, after),
+            **_messages.written(change, after, text.encoding),
             "diff": shown,
         },
         changes=(change,),

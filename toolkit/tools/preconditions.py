@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.file_text import FileText, file_text
 from ringfence.toolkit.plan.changes import DIRECTORY, LINK, OTHER, Entry, MakeDirectory, Place, Stat
 from ringfence.toolkit.text import escape, is_binary, size
 
@@ -74,8 +75,8 @@ def all_regular(entries: tuple[Entry, ...], view: View) -> None:
             raise CallError("not_regular_file", f"{inside} is neither a file nor a directory", where="path")
 
 
-def editable(place: Place, view: View) -> bytes:
-    """Return the bytes of a file to edit. Raises CallError if it cannot be edited as text."""
+def editable(place: Place, view: View) -> FileText:
+    """Return the text of a file to edit. Raises CallError if it cannot be edited as text."""
     stat = regular_file(place)
     if not view.rights(place)[1]:
         raise CallError("permission_denied", "Cannot edit file", where="path", hint=_read_only(place))
@@ -84,14 +85,13 @@ def editable(place: Place, view: View) -> bytes:
         raise CallError(
             "too_large", message, where="path", hint="ask a person to change this file another way"
         )
-    data = view.read(place, MAX_EDITED)
-    if is_binary(data):
+    text = file_text(view.read(place, MAX_EDITED))
+    if is_binary(text.data):
         raise CallError("binary_file", f"'{shown(place)}' is a binary file", where="path")
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise CallError(
-            "encoding_error", f"'{shown(place)}' is UTF-16 text and cannot be edited", where="path"
-        )
-    return data
+    if text.invalid:
+        message = f"'{shown(place)}' begins like UTF-16 text, and is none; it cannot be edited"
+        raise CallError("encoding_error", message, where="path")
+    return text
 
 
 def landing(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringfence.policy.model import Amount
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.file_text import UNKNOWN, WIDE, file_text
 from ringfence.toolkit.plan.changes import Place, Plan
 from ringfence.toolkit.plan.content import sha256
 from ringfence.toolkit.text import decode, is_binary, plural, size, split_lines
@@ -27,15 +28,18 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         )
         raise CallError("too_large", message, where="path", hint="ask a person for the part that is needed")
     data = view.read(place, MAX_BYTES)
+    text = file_text(data)
     fields = {"path": place.named, "size": len(data), "digest": sha256(data)}
-    if is_binary(data):
+    if is_binary(text.data):
         view.excerpt(place, data)  # nothing of it is shown but its digest
         return Plan(content=f"Binary file, {len(data):,} bytes", data={**fields, "binary": True})
-    return _text(arguments, place, view.shown(place, data), fields)
+    # Content is judged whole and before it is cut, so no piece of a secret is in any part.
+    shown = view.shown(place, text.data)
+    return _text(arguments, place, shown, {**fields, "encoding": text.encoding})
 
 
 def _text(arguments: dict[str, Any], place: Place, data: bytes, fields: dict[str, Any]) -> Plan:
-    lines, utf8 = split_lines(data), _is_utf8(data)
+    lines, utf8 = split_lines(data), fields["encoding"] != UNKNOWN
     start, offset = _start(arguments, len(lines)), int(arguments["line_offset"])
     if start > max(len(lines), 1):
         message = (
@@ -47,6 +51,8 @@ def _text(arguments: dict[str, Any], place: Place, data: bytes, fields: dict[str
     end = start - 1 + len(kept)
     text = decode(b"".join(kept))
     notes = [] if utf8 else ["[Not UTF-8: bytes that are no text are shown as \\xNN]"]
+    if fields["encoding"] in WIDE:
+        notes = [f"[Encoding: {fields['encoding']}]"]
     more: dict[str, Any] = {}
     if cut:
         reached = offset + len(kept[0])
@@ -71,7 +77,6 @@ def _text(arguments: dict[str, Any], place: Place, data: bytes, fields: dict[str
             "start_line": start,
             "end_line": end,
             "truncated": start > 1 or offset > 0 or bool(more),
-            "encoding": "utf-8" if utf8 else "unknown",
             **({"next": more} if more else {}),
         },
         gives=Amount(1, sum(map(len, kept))),
@@ -118,11 +123,3 @@ def _beginning(line: bytes, room: int, utf8: bool) -> bytes:
     while end > 1 and line[end] & 0xC0 == 0x80:
         end -= 1
     return line[:end]
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
