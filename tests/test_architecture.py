@@ -327,6 +327,11 @@ MAY_IMPORT = {
         " toolkit.granting toolkit.line_reader toolkit.locations toolkit.progress toolkit.session"
         " toolkit.text toolkit.version"
     ),
+    "toolkit.acp": words(
+        "policy policy.commands policy.model toolkit.approvals toolkit.call toolkit.errors toolkit.granting"
+        " toolkit.hooks toolkit.line_reader toolkit.mcp toolkit.paths toolkit.plan toolkit.progress"
+        " toolkit.session toolkit.text"
+    ),
     "toolkit.http": words(
         "policy toolkit.approvals toolkit.authoring toolkit.call toolkit.catalog toolkit.errors toolkit.mcp"
         " toolkit.progress toolkit.session toolkit.text toolkit.tools toolkit.version"
@@ -355,9 +360,9 @@ MAY_IMPORT = {
     "toolkit.cli": words(
         "policy policy.analysis policy.byte_names policy.commands policy.detection policy.errors"
         " policy.evaluation policy.formatting policy.lint policy.loading policy.model policy.patterns"
-        " toolkit.advice toolkit.approvals toolkit.audit toolkit.authoring toolkit.call toolkit.catalog"
-        " toolkit.durations toolkit.errors toolkit.extras toolkit.file_ownership toolkit.formats"
-        " toolkit.grant_patterns toolkit.granting toolkit.history toolkit.hooks"
+        " toolkit.acp toolkit.advice toolkit.approvals toolkit.audit toolkit.authoring toolkit.call"
+        " toolkit.catalog toolkit.durations toolkit.errors toolkit.extras toolkit.file_ownership"
+        " toolkit.formats toolkit.grant_patterns toolkit.granting toolkit.history toolkit.hooks"
         " toolkit.http toolkit.language_server toolkit.line_reader toolkit.locations toolkit.mcp"
         " toolkit.monitoring"
         " toolkit.paths toolkit.program_files toolkit.progress toolkit.project_root"

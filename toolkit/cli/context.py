@@ -191,6 +191,15 @@ def _opened(arguments: argparse.Namespace, ask: str, approver: Approver | None) 
         )
 
 
+def open_in(
+    arguments: argparse.Namespace, root: str, session: str, ask: str, approver: Approver | None
+) -> Session:
+    """The session of this name in a root of its own, which the caller has found and trusts."""
+    program_files.leave(root)
+    own = argparse.Namespace(**{**vars(arguments), "root": root, "session": session})
+    return _opened(own, ask, approver)
+
+
 def open_as(arguments: argparse.Namespace, agent: str, name: str | None) -> Session:
     """A session of an agent with the policy in force, in which a person tries or undoes something."""
     from ringfence.toolkit.session.session import Session

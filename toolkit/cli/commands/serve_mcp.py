@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from io import BufferedReader
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from ringfence.toolkit.cli.agent_option import mention_unknown
 from ringfence.toolkit.cli.context import approval_channel, connect, open_session
 from ringfence.toolkit.cli.output import Screen, is_terminal
+from ringfence.toolkit.cli.protocol_streams import protocol_streams
 from ringfence.toolkit.cli.runner import DONE, UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +32,7 @@ def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.note("waiting for an MCP client on stdin; Ctrl-D ends it")
     with approval_channel(arguments, screen) as channel:
         ask, arguments.ask = arguments.ask or "client", "deny" if arguments.ask == "deny" else "queue"
-        with open_session(arguments, screen) as session, _streams(screen) as (source, sink):
+        with open_session(arguments, screen) as session, protocol_streams(screen) as (source, sink):
             mention_unknown(session.policy, [session.agent], screen)
             if channel is not None:
                 connect(channel, session)
@@ -61,17 +58,3 @@ def _instructions(session: Session, prefix: str) -> str:
 
     tasks = session.workspace.has_tasks
     return instructions(session.policy, session.agent, tasks=tasks, prefix=prefix)
-
-
-@contextmanager
-def _streams(screen: Screen) -> Iterator[tuple[BufferedReader, BinaryIO]]:
-    """Stdin, and stdout for the protocol alone: what anything else prints goes to stderr meanwhile."""
-    screen.stdout.flush()
-    stdout = os.dup(1)
-    try:
-        os.dup2(2, 1)
-        with os.fdopen(0, "rb", closefd=False) as source, os.fdopen(stdout, "wb", closefd=False) as sink:
-            yield source, sink
-    finally:
-        os.dup2(stdout, 1)
-        os.close(stdout)

@@ -30,6 +30,12 @@ HTTP_ASK = opt(
     default="queue",
     says="if the policy asks: queue the request and answer approval_required, or deny (default: queue)",
 )
+ACP_ASK = opt(
+    "--ask",
+    choices=("client", "queue", "deny"),
+    says="if the policy asks: client asks the editor's person, queue queues the request and refuses, deny"
+    " denies (default: client)",
+)
 TOKENS = opt(
     "--tokens",
     metavar="FILE",
@@ -150,6 +156,29 @@ SERVING = (
         "Over stdin and stdout there is one session while the client is connected. With --http there are one"
         " agent and one session for each token; it needs the extra `serve`, and the options from --host on"
         " are only for --http. Offers the tools that the agent's policy can allow.",
+    ),
+    Command(
+        "serve acp",
+        "commands.serve_acp:acp",
+        "stand between an editor and an agent that speaks the Agent Client Protocol",
+        (
+            *(ROOT, POLICY, AGENT, SESSION, STATE, PLACE, ACP_ASK, *AUDITED, DRY_RUN),
+            opt(
+                "--print-config",
+                choices=("zed", "jetbrains", "emacs"),
+                says="print the settings with which this editor starts the agent in Ringfence, and exit",
+            ),
+            opt("words", nargs="...", metavar="AGENT", says="the agent and its arguments, after --"),
+        ),
+        (
+            "ringfence serve acp -- gemini --acp",
+            "ringfence serve acp --root ~/project --agent coder -- npx @zed-industries/claude-code-acp",
+            "ringfence serve acp --print-config zed -- gemini --acp",
+        ),
+        "The editor starts this command in the place of the agent. The agent's file calls and terminals are"
+        " carried out here: judged, asked about, recorded, and undone with `undo`. Its permission requests"
+        " are answered by the policy; where that asks, the editor's person is asked. What an agent does"
+        " without asking is not prevented. Each session has the project of its directory as root.",
     ),
     Command(
         "serve http",

@@ -1,0 +1,1 @@
+"""Agent Client Protocol (agentclientprotocol.com): a proxy that judges an agent between it and its editor."""

@@ -1,0 +1,58 @@
+"""Settings with which editors start Ringfence in the place of an agent. Pure: prints, and writes no file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+
+def settings(editor: str, own: Sequence[str], agent: Sequence[str]) -> str:
+    """Return the settings of an editor, one of EDITORS, for Ringfence's own words and the agent's."""
+    return EDITORS[editor]([*own, "--", *agent], _name(agent))
+
+
+def _zed(words: list[str], name: str) -> str:
+    """For settings.json."""
+    entry = {"type": "custom", "command": words[0], "args": words[1:], "env": {}}
+    return json.dumps({"agent_servers": {f"{name} in Ringfence": entry}}, indent=2, ensure_ascii=False)
+
+
+def _jetbrains(words: list[str], name: str) -> str:
+    """For ~/.jetbrains/acp.json."""
+    entry = {"command": words[0], "args": words[1:], "env": {}}
+    return json.dumps({"agent_servers": {f"{name} in Ringfence": entry}}, indent=2, ensure_ascii=False)
+
+
+def _emacs(words: list[str], name: str) -> str:
+    """For agent-shell, where a configuration has a function that makes the client."""
+    first, *rest = (json.dumps(word, ensure_ascii=False) for word in words)
+    parameters = "".join(f"\n                                     {word}" for word in rest)
+    return f"""(defun ringfence-agent-shell ()
+  "Start {name} in Ringfence."
+  (interactive)
+  (agent-shell-start
+   :config (agent-shell-make-agent-config
+            :identifier 'ringfence
+            :mode-line-name "Ringfence"
+            :buffer-name "Ringfence"
+            :shell-prompt "{name}> "
+            :shell-prompt-regexp "{name}> "
+            :client-maker
+            (lambda (buffer)
+              (acp-make-client
+               :context-buffer buffer
+               :command {first}
+               :command-params '({parameters.strip()}))))))"""
+
+
+EDITORS: Mapping[str, Callable[[list[str], str], str]] = MappingProxyType(
+    {"zed": _zed, "jetbrains": _jetbrains, "emacs": _emacs}
+)
+
+
+def _name(agent: Sequence[str]) -> str:
+    """Return a name for the agent: that of its program, or of the package that `npx` runs."""
+    words = [word for word in agent if not word.startswith("-")]
+    named = words[1] if len(words) > 1 and words[0].rpartition("/")[2] in ("npx", "uvx", "node") else words[0]
+    return named.rstrip("/").rpartition("/")[2].partition("@")[0] or named
