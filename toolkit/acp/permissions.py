@@ -12,15 +12,18 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from ringfence.policy import Decision, Effect, Need, Policy
 from ringfence.policy.commands.needs import run_needs
 from ringfence.policy.model import RUN_TOOL
+from ringfence.toolkit.acp.messages import chosen
 from ringfence.toolkit.acp.tool_calls import Wanted, changes_files
 from ringfence.toolkit.approvals.asking_rules import asking
 from ringfence.toolkit.approvals.grant_scope import is_broad
 from ringfence.toolkit.approvals.requests import ONCE, SESSION, Answer, Request, new_id
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.granting.scopes import in_words
 from ringfence.toolkit.hooks.content_judge import ContentJudge
 from ringfence.toolkit.hooks.judge import Judge, Verdict, stricter
 from ringfence.toolkit.hooks.shell_call import reason_text
@@ -147,6 +150,26 @@ class Permissions:
         """Return the denial of what only a person could decide, where nobody is asked."""
         return replace(ruling, effect=DENY, reason=f"{_NOBODY}: {ruling.reason}", code="no_approver")
 
+    def options(self, ruling: Ruling, offered: list[Any]) -> list[Any]:
+        """Return the options for the editor's person, who reads of each what it does here.
+
+        An "always" is offered where it is a grant for the session, or stands for one command line.
+        """
+        if chosen(offered, "allow_once") is None:
+            return offered
+        words = None
+        request = ruling.request
+        if request is not None and request.rules and not is_broad(request, SESSION):
+            words = f"Allow {in_words(request, SESSION)}"
+        elif request is None and ruling.wanted.command is not None:
+            words = "Allow this very command in this session"
+        always = chosen(offered, "allow_always") if words else None
+        return [
+            {**each, "name": words} if _is_always(each) else each
+            for each in offered
+            if not _is_always(each) or each["optionId"] == always
+        ]
+
     def answered(self, ruling: Ruling, kind: str | None) -> bool:
         """Record the answer of the editor's person, an option's kind or None; return whether it permits.
 
@@ -200,6 +223,11 @@ class Permissions:
                 **({"by": by} if by else {}),
             },
         )
+
+
+def _is_always(option: Any) -> bool:
+    """Whether an option permits more than the one call."""
+    return isinstance(option, dict) and option.get("kind") == "allow_always"
 
 
 class _Found:

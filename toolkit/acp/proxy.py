@@ -261,13 +261,13 @@ class Proxy:
 
     def _pass_on(self, message: Message, session: AgentSession, ruling: Ruling, options: list[Any]) -> None:
         """Ask the editor's person in the agent's own words, under an id that the agent does not know."""
-        key = acp.key_of(message["id"])
+        key, shown = acp.key_of(message["id"]), session.permissions.options(ruling, options)
 
         def take(result: Any) -> None:
             self._passed.pop(key, None)
-            self._to_agent(reply(message["id"], self._answered(session, ruling, options, result)))
+            self._to_agent(reply(message["id"], self._answered(session, ruling, shown, result)))
 
-        params = acp.params_of(message)
+        params = acp.params_of(message) | {"options": shown}
         self._passed[key] = name = new_id()
         self._questions.ask(session.name, acp.PERMISSION, params, take, name)
 
@@ -283,7 +283,7 @@ class Proxy:
         if kind is None:
             return acp.selected(None)
         if not allowed:
-            if kind in ("allow_once", "allow_always") or ruling.effect == ASK:
+            if kind in ("", "allow_once", "allow_always") or ruling.effect == ASK:
                 return acp.selected(acp.chosen(options, "reject_once", "reject_always"))
             return result if isinstance(result, dict) else acp.selected(None)
         session.files.approve(ruling.wanted.diffs)
