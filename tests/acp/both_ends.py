@@ -150,11 +150,15 @@ class Ends:
             one.send({"jsonrpc": "2.0", "method": "_test/settled"})
             assert other.get() == {"jsonrpc": "2.0", "method": "_test/settled"}
 
+    def wait(self) -> None:
+        """Wait until the proxy has ended by itself."""
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()
+
     def close(self) -> None:
         for end in (self.editor, self.agent):
             end.close()
-        self._thread.join(PATIENCE)
-        assert not self._thread.is_alive()
+        self.wait()
         for end in (self.editor, self.agent):
             end.end()
         for stream in self._streams:

@@ -82,6 +82,8 @@ class AgentSession:
         self._opener = partial(opener.session, root, ringfence, self._ask if self._asks else None)
         self._session = opener.session(root, ringfence, self._ask_about_file)
         try:
+            if self._session.policy_error is not None:
+                raise self._session.policy_error
             self._apart = self._opener()  # not behind a file call that waits for a person
         except BaseException:
             self._session.close()
