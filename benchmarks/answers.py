@@ -26,6 +26,7 @@ AT_MOST = 1.5
 CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("get_project_root", {}),
     ("read_file", {"path": "src/0/module_0.py"}),
+    ("read_files", {"paths": ["src/0/module_0.py", "src/1/module_1.py", "src/none.py"]}),
     ("get_file_info", {"path": "src/0/module_0.py"}),
     ("list_directory", {"path": "src/0"}),
     ("directory_tree", {}),

@@ -61,6 +61,7 @@ POLICY_TOOLS: Mapping[str, PolicyTool] = MappingProxyType(
         "copy_file": PolicyTool(_COPY, makes_parents=True, changes="one file", kinds=_PUTS),
         "create_directory": PolicyTool((_WRITE,), makes_parents=True, changes="no file", kinds=("create",)),
         "read_file": PolicyTool((_READ,), gives="one file"),
+        "read_files": PolicyTool((("read", "paths"),), gives="files"),
         "get_file_info": PolicyTool((_READ,)),
         "list_directory": PolicyTool((_READ,)),
         "directory_tree": PolicyTool((_READ,)),

@@ -8,6 +8,7 @@ from typing import Any
 CALLS: dict[str, dict[str, Any]] = {
     "get_project_root": {},
     "read_file": {"path": "docs/guide.md"},
+    "read_files": {"paths": ["docs/guide.md"]},
     "get_file_info": {"path": "docs/guide.md"},
     "list_directory": {"path": "docs"},
     "directory_tree": {},

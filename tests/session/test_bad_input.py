@@ -81,7 +81,7 @@ def root(tmp_path: Path) -> Path:
     [
         ("creat_file", "create_file"),
         ("deleteFile", "delete_file"),
-        ("read_files", "read_file"),
+        ("read_fil", "read_file"),
         ("write_file", "create_file (with allow_overwrite: true to replace)"),
         ("read_text_file", "use read_file"),
         ("Read", "use read_file"),

@@ -25,7 +25,7 @@ _SCHEMAS: list[dict[str, Any]] = [
     {"type": "string", "pattern": "^a"},
     {"type": "integer", "multipleOf": 2},
     {"type": "number"},
-    {"type": "array", "items": {"type": "string"}, "minItems": 1},
+    {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
     {"type": "array"},
     {"type": "boolean", "const": True},
     {"type": "object", "properties": {"a": {"type": "string"}}},

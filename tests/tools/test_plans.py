@@ -91,7 +91,7 @@ class Tree:
     def read(self, what: Place | Entry, limit: int | None = None, known: Stat | None = None) -> bytes:
         return self.files[what.real if isinstance(what, Place) else what.path]
 
-    def shown(self, what: Place | Entry, data: bytes) -> bytes:
+    def shown(self, what: Place | Entry, data: bytes, *, alone: bool = True) -> bytes:
         return data
 
     def excerpt(self, what: Place | Entry, data: bytes) -> Screened:

@@ -45,7 +45,8 @@ def test_parameters_are_closed_and_described(tool: Tool) -> None:
         # Each is required, has a default, or may be left out and is then absent.
         assert not ("default" in what and name in schema.get("required", []))
     for _, parameter in () if tool.tasks else tool.needs:
-        assert not parameter or schema["properties"][parameter]["minLength"] == 1
+        path = schema["properties"][parameter] if parameter else {}
+        assert not parameter or path.get("items", path)["minLength"] == 1
 
 
 @TABLE
@@ -91,7 +92,11 @@ def test_the_facts_of_a_tool_agree_with_its_schemas(tool: Tool) -> None:
     assert set(tool.content_arguments) <= set(tool.parameters["properties"])
     assert tool.tasks == any(parameter == "task_ids" for _, parameter in tool.needs)
     assert (tool.creates == "as source") <= ("source" in tool.parameters["properties"])
-    assert tool.notes_read <= ("digest" in tool.output["properties"])
+    assert tool.notes_read <= bool({"digest", "files"} & set(tool.output["properties"]))
+    named = (
+        {} if tool.tasks else {name: tool.parameters["properties"].get(name, {}) for _, name in tool.needs}
+    )
+    assert tool.several == any(path.get("type") == "array" for path in named.values())
     assert not (tool.adds_only and any(action == "delete" for action, _ in tool.needs))
 
 

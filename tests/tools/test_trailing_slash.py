@@ -20,7 +20,7 @@ ARGUMENTS = [
 ]
 OTHERS: dict[str, Any] = {
     "path": "new", "source": "other", "destination": "new", "content": "x", "old_str": "x", "new_str": "y",
-    "line": 0, "pattern": "*", "query": "x",
+    "line": 0, "paths": ["new"], "pattern": "*", "query": "x",
 }  # fmt: skip
 
 
@@ -32,7 +32,8 @@ def test_a_file_is_no_directory(tool: str, parameter: str, root: str, tmp_path: 
         for path in ("file", "other"):
             assert session.call({"tool": "create_file", "arguments": {"path": path, "content": "x"}}).ok
         for spelling in ("file/", "./file//", "file/."):
-            asked = session.call({"tool": tool, "arguments": {**given, parameter: spelling}})
+            value = [spelling] if TOOLS[tool].several else spelling
+            asked = session.call({"tool": tool, "arguments": {**given, parameter: value}})
             assert asked.error is not None, asked
             assert asked.error["code"] == "not_a_directory"
         read = session.call({"tool": "read_file", "arguments": {"path": "file"}})

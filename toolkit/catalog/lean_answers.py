@@ -16,6 +16,7 @@ from ringfence.toolkit.tools import TOOLS, Tool
 
 Fields = dict[str, Any]
 _EMPTY: tuple[Any, ...] = (None, "", False)
+_OF_PART = ("path", "content", "binary", "encoding", "next")
 _NOT_SHOWN = frozenset({"call_id", "digest"})
 
 
@@ -124,6 +125,17 @@ def _reasons(entries: list[Fields]) -> Fields:
     return {entry["path"]: entry["why"] for entry in entries}
 
 
+def _parts(files: list[Fields]) -> list[Fields]:
+    found = []
+    for file in files:
+        part = {name: file[name] for name in _OF_PART if not _is_empty(file.get(name))}
+        if part.get("encoding") == UTF_8:
+            del part["encoding"]
+        error = file.get("error")
+        found.append(part if error is None else {**part, "error": error["message"]})
+    return found
+
+
 def _plain(schema: Fields) -> Fields:
     """Return a schema without null: what is null is left out."""
     kind = schema.get("type")
@@ -154,6 +166,19 @@ def _explained(_: Fields) -> Fields:
     return {"type": "object", "description": "Each path with the reason."}
 
 
+def _in_parts(schema: Fields) -> Fields:
+    text, flag, place = {"type": "string"}, {"type": "boolean"}, {"type": "object"}
+    properties = {
+        "path": text,
+        "content": text,
+        "error": text,
+        "binary": flag,
+        "encoding": text,
+        "next": place,
+    }
+    return {**schema, "items": {"type": "object", "properties": properties, "required": ["path"]}}
+
+
 # The forms that `Tool.brief` can name.
 FORMS: Mapping[str, Form] = {
     "as it is": Form(lambda value: value, _plain),
@@ -162,5 +187,6 @@ FORMS: Mapping[str, Form] = {
     "paths": Form(_paths, _listed),
     "sizes": Form(_sizes, _sized),
     "lines": Form(_lines, _numbered),
+    "parts": Form(_parts, _in_parts),
     "reasons": Form(_reasons, _explained),
 }

@@ -22,7 +22,8 @@ from ringfence.toolkit.hooks.patches import BEGINS
 from ringfence.toolkit.hooks.touch import UNKNOWN, Touch
 
 _MOST = 32 << 20  # bytes that are read for one search
-_GIVES = ("read_file", "search_text", UNKNOWN)  # tools whose answer has content of the file that they read
+# Tools whose answer has content of the file that they read.
+_GIVES = ("read_file", "read_files", "search_text", UNKNOWN)
 _TAKES = ("move_file", "copy_file")  # tools that write what they read
 _OLD, _NEW = ("old_string", "old_str"), ("new_string", "new_str")
 

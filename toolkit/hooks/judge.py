@@ -326,7 +326,7 @@ class Judge:
             self._protection.protect(platformdirs.user_state_dir("ringfence"))
 
 
-_FOLLOWS = ("read_file", "copy_file")
+_FOLLOWS = ("read_file", "read_files", "copy_file")
 _WHOLE = ("delete", "move_file", UNKNOWN)  # these actions on a directory include everything in it
 _SETTINGS = "a person changes the settings that hold a hook"
 _TREE = "a hook does not judge what is below this folder; a person decides"

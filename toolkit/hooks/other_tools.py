@@ -24,6 +24,7 @@ _KNOWN: Mapping[str, tuple[str, tuple[tuple[str, tuple[str, ...]], ...]]] = Mapp
     {
         **dict.fromkeys(("read_file", "read_text_file", "read_media_file"), ("read_file", (("path", READ),))),
         "read_multiple_files": ("read_file", (("paths", READ),)),
+        "read_files": ("read_files", (("paths", READ),)),
         "get_file_info": ("get_file_info", (("path", READ),)),
         **dict.fromkeys(("write_file", "create_file"), ("create_file", (("path", WRITE),))),
         "create_directory": ("create_directory", (("path", WRITE),)),
@@ -43,7 +44,7 @@ _KNOWN: Mapping[str, tuple[str, tuple[tuple[str, tuple[str, ...]], ...]]] = Mapp
 # Tools of Claude Code that send a file elsewhere and change none: an allow of reading does not cover that.
 _SENDING = frozenset({"Artifact", "SendUserFile"})
 _NAMES = ("list_directory", "directory_tree", "search_files")
-_CONTENT = ("search_text", "copy_file", "read_file")
+_CONTENT = ("search_text", "copy_file", "read_file", "read_files")
 # The last word in the name of a path argument.
 _WORD = re.compile(
     r"(?:file|dir|folder)s?|(?:path|filename|filepath|pathname)s?|director(?:y|ies)|source|destination|src|dst"

@@ -86,6 +86,8 @@ def canonical_arguments(attempt: Attempt) -> dict[str, Any]:
         if "default" not in properties[name] or value != properties[name]["default"]
     }
     found |= {name: place.named for name, (place, _) in attempt.places.items() if name in found}
+    if attempt.known_tool.several:
+        found["paths"] = [place.named for place, _ in attempt.places.values()]
     if attempt.known_tool.runs:
         found.pop("timeout", None)  # the same command, however long it may take
     return found | ({"task_ids": list(attempt.task_ids[0])} if "task_ids" in found else {})

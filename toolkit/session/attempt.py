@@ -15,6 +15,7 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.approvals.requests import Request
 from ringfence.toolkit.approvals.store import Approvals
 from ringfence.toolkit.call import ToolCall
+from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.execution.outcome import Outcome
 from ringfence.toolkit.history.records import DONE, Position
 from ringfence.toolkit.history.store import History
@@ -72,6 +73,8 @@ class Attempt:
     named: list[str] = field(default_factory=list)
     places: dict[str, tuple[Place, Any]] = field(default_factory=dict)
     decision: Decision | None = None
+    refused: Decision | None = None  # the strictest on paths of a list that were left out
+    failed: dict[str, CallError] = field(default_factory=dict)  # paths of a list without a place, by its key
     needs: list[Need] = field(default_factory=list)  # every need that was judged
     planned: Position | None = None  # the history's position before the plan was made
     plan: Plan | None = None

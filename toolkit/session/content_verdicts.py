@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ringfence.policy import Decision, Effect, Need
 from ringfence.policy.detection.encodings import encoding
@@ -99,10 +99,19 @@ def judge(attempt: Attempt, plan: Plan) -> Plan:
         raise responses.denied(attempt)
     if attempt.decided.effect is Effect.ASK:
         finds.hidden = finds.hidden or _replaces_hidden(attempt, plan)
-    if finds.hidden and isinstance(plan.data.get("digest"), str):
-        # The rest of the content is known, so a plain digest would let a short secret be guessed.
-        return replace(plan, data={**plan.data, "digest": marks.digest(plan.data["digest"].encode())})
-    return plan
+    return replace(plan, data=_without_digests(plan.data, marks)) if finds.hidden else plan
+
+
+def _without_digests(data: dict[str, Any], marks: SecretMarks) -> dict[str, Any]:
+    # The rest of the content is known, so a plain digest would let a short secret be guessed.
+    found = dict(data)
+    if isinstance(data.get("digest"), str):
+        found["digest"] = marks.digest(data["digest"].encode())
+    if isinstance(data.get("files"), list):
+        found["files"] = [
+            _without_digests(each, marks) if isinstance(each, dict) else each for each in data["files"]
+        ]
+    return found
 
 
 def command_output(attempt: Attempt, output: bytes, *, complete: bool) -> bytes:

@@ -41,10 +41,10 @@ def _boolean(schema: Mapping[str, Any]) -> Fits:
 
 
 def _array(schema: Mapping[str, Any]) -> Fits:
-    if not _SAID | {"items", "maxItems"} >= schema.keys() or "items" not in schema:
+    if not _SAID | {"items", "minItems", "maxItems"} >= schema.keys() or "items" not in schema:
         return _never
-    item, most = fits(schema["items"]), schema.get("maxItems", 1 << 62)
-    return lambda value: type(value) is list and len(value) <= most and all(map(item, value))
+    item, least, most = fits(schema["items"]), schema.get("minItems", 0), schema.get("maxItems", 1 << 62)
+    return lambda value: type(value) is list and least <= len(value) <= most and all(map(item, value))
 
 
 def _object(schema: Mapping[str, Any]) -> Fits:

@@ -21,7 +21,7 @@ from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Move, Plan, Write
 from ringfence.toolkit.plan.command_run import CommandRun
 from ringfence.toolkit.plan.impact import new_paths, steps, touched, usage
 from ringfence.toolkit.progress import Progress
-from ringfence.toolkit.session import agent_view, reading, resolve, responses
+from ringfence.toolkit.session import agent_view, reading, resolve, responses, several_paths
 from ringfence.toolkit.session.approval_request import canonical_arguments, request_of
 from ringfence.toolkit.session.attempt import Attempt, stricter
 from ringfence.toolkit.session.plan_needs import content_needs, needs_of_plan
@@ -45,7 +45,7 @@ def run(
     attempt.arguments = _arguments(attempt.tool, attempt.call.arguments)
     if attempt.tool.safety != "safe":
         attempt.planned = attempt.context.history.position()
-    resolve.resolve(attempt)
+    several_paths.resolve_paths(attempt)
     _decide(attempt, _first_needs(attempt, resolve.needs(attempt), progress))
     _check_writable(attempt)
     resolve.check_slashes(attempt)
@@ -88,6 +88,7 @@ def _view(attempt: Attempt, progress: Progress, approve: Callable[[Attempt, Plan
         attempt.effect,
         attempt.within,
         attempt.places,
+        attempt.failed,
         task_ids=attempt.task_ids,
         check=progress.check,
         opens_below=attempt.opens_below,
@@ -229,8 +230,12 @@ def _note_reads(attempt: Attempt, plan: Plan) -> None:
     for change in plan.changes:
         if isinstance(change, Write) and change.before_digest is not None:
             attempt.seen[change.path] = change.before_digest
-    if attempt.known_tool.notes_read and "digest" in plan.data:
-        attempt.seen[attempt.places["path"][0].real] = plan.data["digest"]
+    if not attempt.known_tool.notes_read:
+        return
+    real = {place.named: place.real for place, _ in attempt.places.values()}
+    for part in several_paths.parts(plan.data):
+        if "digest" in part:
+            attempt.seen[real[part["path"]]] = part["digest"]
 
 
 def _count(attempt: Attempt, plan: Plan) -> None:

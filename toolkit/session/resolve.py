@@ -13,6 +13,7 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Place
 from ringfence.toolkit.session import responses
+from ringfence.toolkit.session.attempt import stricter
 from ringfence.toolkit.text import escape
 from ringfence.toolkit.tools.preconditions import shown
 
@@ -35,7 +36,7 @@ def resolve(attempt: Attempt) -> None:
     given: dict[str, tuple[str, tuple[str, ...], str]] = {}
     for action, parameter in tool.needs:
         text = attempt.arguments[parameter] if parameter else paths.ROOT
-        names = _split(attempt, text, parameter)
+        names = split(attempt, text, parameter)
         path = paths.lexical(names)
         given[parameter] = text, names, path
         attempt.named.append(path)
@@ -43,7 +44,7 @@ def resolve(attempt: Attempt) -> None:
         _deny_by_name(attempt, action, path)
     for parameter, (text, names, path) in given.items():
         try:
-            attempt.places[parameter] = _place(attempt, text, names, path)
+            attempt.places[parameter] = place_of(attempt, text, names, path)
         except CallError as error:
             raise _denied_instead(attempt, error, path) from None
 
@@ -62,17 +63,26 @@ def needs(attempt: Attempt) -> list[Need]:
     if tool.runs:
         above = [] if attempt.cwd == paths.ROOT else [Need("read", attempt.cwd, True)]
         return [*above, *(Need("run", command) for command in attempt.commands)]
+    if tool.several:
+        return [need for place, _ in attempt.places.values() for need in needs_at(attempt, "read", place)]
+    return [
+        need
+        for action, parameter in tool.needs
+        for need in needs_at(attempt, action, attempt.places[parameter][0])
+    ]
+
+
+def needs_at(attempt: Attempt, action: str, place: Place) -> list[Need]:
+    """Return the needs of an action on a place, by its name and its real path."""
     found: list[Need] = []
-    for action, parameter in tool.needs:
-        place = attempt.places[parameter][0]
-        names: tuple[str, ...] = (place.named,)
-        if place.real != place.named:
-            guard(attempt.context.workspace, place.real, action)
-            names = (place.named, place.real)
-        kinds = _kinds(attempt, action, place)
-        for path in names:
-            kind = _kind_of_write(attempt, path, place) if action == "write" else ""
-            found += [Need(action, path, directory, kind=kind) for directory in kinds]
+    names: tuple[str, ...] = (place.named,)
+    if place.real != place.named:
+        guard(attempt.context.workspace, place.real, action)
+        names = (place.named, place.real)
+    kinds = _kinds(attempt, action, place)
+    for path in names:
+        kind = _kind_of_write(attempt, path, place) if action == "write" else ""
+        found += [Need(action, path, directory, kind=kind) for directory in kinds]
     return found
 
 
@@ -89,16 +99,23 @@ def check_slashes(attempt: Attempt) -> None:
 
     Runs after the verdict, so that it reveals nothing about denied paths.
     """
+    if attempt.known_tool.several:
+        return  # checked with each path
     for parameter, (place, _) in attempt.places.items():
-        if not paths.names_directory(place.argument) or place.kind == DIRECTORY:
-            continue
-        if place.stat is not None:
-            raise _no_directory(place, parameter)
-        needed = [action for action, name in attempt.known_tool.needs if name == parameter]
-        if needed == ["write"] and not _becomes_directory(attempt):
-            message = f"'{shown(place)}' names a directory, and a file would be made"
-            hint = "add the file's name, or leave out the slash at the end"
-            raise CallError("is_directory", message, where=parameter, hint=hint)
+        check_slash(attempt, place, parameter)
+
+
+def check_slash(attempt: Attempt, place: Place, parameter: str) -> None:
+    """Refuse one path that ends in a slash if it neither is nor becomes a directory."""
+    if not paths.names_directory(place.argument) or place.kind == DIRECTORY:
+        return
+    if place.stat is not None:
+        raise _no_directory(place, parameter)
+    needed = [action for action, name in attempt.known_tool.needs if name == parameter]
+    if needed == ["write"] and not _becomes_directory(attempt):
+        message = f"'{shown(place)}' names a directory, and a file would be made"
+        hint = "add the file's name, or leave out the slash at the end"
+        raise CallError("is_directory", message, where=parameter, hint=hint)
 
 
 def _no_directory(place: Place, parameter: str) -> CallError:
@@ -133,14 +150,14 @@ def _resolve_command(attempt: Attempt) -> None:
     from ringfence.policy.commands.needs import run_needs
 
     text = attempt.arguments["cwd"]
-    names = _split(attempt, text, "cwd")
+    names = split(attempt, text, "cwd")
     path = paths.lexical(names)
     attempt.commands = tuple(need.path for need in run_needs(attempt.arguments["command"]))
     guard(attempt.context.workspace, path, "read")
     if path != paths.ROOT:
         attempt.named.append(path)
         _deny_by_name(attempt, "read", path)
-    place, spot = _place(attempt, text, names, path)
+    place, spot = place_of(attempt, text, names, path)
     attempt.places["cwd"] = place, spot
     attempt.cwd = place.real
     if place.kind != DIRECTORY:
@@ -161,7 +178,7 @@ def guard(workspace: Workspace, path: str, action: str, *, tasks: bool = False) 
         raise CallError("path_invalid", "A name in the directory is not valid Unicode")
 
 
-def _split(attempt: Attempt, text: str, parameter: str) -> tuple[str, ...]:
+def split(attempt: Attempt, text: str, parameter: str) -> tuple[str, ...]:
     try:
         return attempt.context.workspace.split(text, parameter or "path")
     except CallError as error:
@@ -204,13 +221,21 @@ def _denied_instead(attempt: Attempt, error: CallError, path: str) -> CallError:
 
 
 def _denied(attempt: Attempt, action: str, path: str) -> CallError:
-    needs = by_name(action, path)
-    attempt.decision = attempt.judge(needs)
-    attempt.try_out(needs, attempt.decision)
-    return responses.denied(attempt)
+    return denied(attempt, by_name(action, path))
 
 
-def _place(attempt: Attempt, text: str, names: tuple[str, ...], named: str) -> tuple[Place, Any]:
+def denied(attempt: Attempt, needs: list[Need]) -> CallError:
+    """Return the denial of needs that the policy denies, and keep that decision for the record."""
+    decision = attempt.judge(needs)
+    attempt.try_out(needs, decision)
+    if attempt.known_tool.several:
+        attempt.refused = stricter(attempt.refused, decision)
+    else:
+        attempt.decision = decision
+    return responses.denied(attempt, decision)
+
+
+def place_of(attempt: Attempt, text: str, names: tuple[str, ...], named: str) -> tuple[Place, Any]:
     backend = attempt.context.workspace.backend
     follow = attempt.known_tool.follow
     try:
@@ -230,7 +255,9 @@ def _place(attempt: Attempt, text: str, names: tuple[str, ...], named: str) -> t
 
 def _unresolved(attempt: Attempt, error: CallError, text: str) -> CallError:
     """Return the error of resolving a path, or a denial if it names a path that the agent may not read."""
-    if error.where and error.where not in ("path", *attempt.named):
+    # Of a list of paths, another one must not show what exists behind a link.
+    named = attempt.named[-1:] if attempt.known_tool.several else attempt.named
+    if error.where and error.where not in ("path", *named):
         for action, _ in attempt.known_tool.needs:
             names = attempt.policy.names(attempt.known_tool.name, action)
             if all(attempt.refuses(name, error.where) for name in names):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ringfence.policy import Effect
+from ringfence.policy import Decision, Effect
 from ringfence.toolkit.audit.index import path_fields
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.errors import CODES, CallError
@@ -20,11 +20,11 @@ from ringfence.toolkit.paths import is_below
 from ringfence.toolkit.plan.changes import Failed, Failure, PartialAnswer, Plan, Write, numbered, path_of
 from ringfence.toolkit.plan.impact import describe, made, touched
 from ringfence.toolkit.session import agent_view
+from ringfence.toolkit.session.attempt import Attempt, stricter
 from ringfence.toolkit.text import escape, plural
 
 if TYPE_CHECKING:
     from ringfence.toolkit.approvals.requests import Request
-    from ringfence.toolkit.session.attempt import Attempt
 
 _MOST = 100  # how many failed paths a record names
 _NAMED, _LISTED = 3, 1000  # how many paths the text and the fields of an answer name
@@ -144,9 +144,12 @@ def _row(attempt: Attempt, row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def denied(attempt: Attempt) -> CallError:
-    """Return the error for a denied call: `denied_by_policy`, or `limit_exceeded` where a limit denies it."""
-    decision = attempt.decided
+def denied(attempt: Attempt, decision: Decision | None = None) -> CallError:
+    """Return the error for a denied call: `denied_by_policy`, or `limit_exceeded` where a limit denies it.
+
+    `decision` is that on a part of the call; None for that on all of it.
+    """
+    decision = decision or attempt.decided
     path = agent_view.path_of(attempt, decision.path)
     if decision.limit:
         return CallError("limit_exceeded", decision.reason, where=path, hint=decision.hint or None)
@@ -261,7 +264,7 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         **_paths([] if attempt.commands else named, plan),
         **_kind(attempt),
         "reason": attempt.arguments.get("description"),
-        "decision": attempt.decision.to_json() if attempt.decision else None,
+        "decision": _strictest(attempt),
         **_would(attempt),
         "policy": policy.revision,
         "mode": policy.mode,
@@ -279,7 +282,7 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         **({"kept_in": attempt.outcome.kept_in} if attempt.outcome and attempt.outcome.kept_in else {}),
         **_not_kept(attempt),
         **_resolved(attempt),
-        **_failures(attempt),
+        **_failures(attempt, result),
         **_left(attempt),
         **({"tasks": _tasks(attempt, result)} if "succeeded" in result.data else {}),
         **_command(attempt),
@@ -293,6 +296,14 @@ def _paths(named: list[str], plan: Plan | None) -> dict[str, Any]:
     if named or plan is None:
         return {"paths": list(dict.fromkeys(named))}
     return path_fields(path for change in plan.changes for path, *_ in touched(change))
+
+
+def _strictest(attempt: Attempt) -> dict[str, Any] | None:
+    """Return the decision on the call, and on what was refused of it while the rest was read."""
+    found = attempt.decision
+    if attempt.refused is not None:
+        found = stricter(found, attempt.refused)
+    return None if found is None else found.to_json()
 
 
 def _kind(attempt: Attempt) -> dict[str, Any]:
@@ -377,13 +388,15 @@ def _resolved(attempt: Attempt) -> dict[str, Any]:
     return {"resolved": found[:_MOST], "resolutions": len(found)} if found else {}
 
 
-def _failures(attempt: Attempt) -> dict[str, Any]:
+def _failures(attempt: Attempt, result: Result) -> dict[str, Any]:
     """Return the failed paths, each with its code and reason, and their number."""
-    found = attempt.outcome.failures if attempt.outcome is not None else []
-    if not found:
-        return {}
-    rows = [{"path": missed.path, "code": missed.code, "why": missed.why} for missed in found[:_MOST]]
-    return {"failed": rows, "failures": len(found)}
+    if attempt.tool is not None and attempt.tool.several:
+        parts = [part for part in result.data.get("files", ()) if "error" in part]
+        rows = [{"path": part["path"], "code": part["error"]["code"]} for part in parts]
+    else:
+        found = attempt.outcome.failures if attempt.outcome is not None else []
+        rows = [{"path": missed.path, "code": missed.code, "why": missed.why} for missed in found]
+    return {"failed": rows[:_MOST], "failures": len(rows)} if rows else {}
 
 
 def _left(attempt: Attempt) -> dict[str, Any]:

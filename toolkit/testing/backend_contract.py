@@ -362,6 +362,8 @@ def _filled(value: Any, workspace: Tree) -> Any:
     """Return a case's value with `${ws}` replaced by the workspace."""
     if isinstance(value, dict):
         return {key: _filled(item, workspace) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, workspace) for item in value]
     return value.replace("${ws}", str(workspace.root)) if isinstance(value, str) else value
 
 

@@ -32,6 +32,8 @@ class Tool:
     `parameters`: a closed JSON Schema of the arguments. Shared: not to be changed.
     `output`: a JSON Schema of the result's `data` when the status is ok. Shared: not to be changed.
     `follow`: a path argument that names a link stands for the link's target.
+    `several`: its one path argument is a list of paths; each is judged by itself, and one that fails does not
+    stop the others.
     `tasks`: the tool works in the task store, not in the workspace.
     `walks`: the tool shows the content of the directory that its path names.
     `on_directories`: its path names a directory.
@@ -56,6 +58,7 @@ class Tool:
     output: dict[str, Any]
     categories: tuple[str, ...]
     follow: bool = True
+    several: bool = False
     brief: dict[str, str] = field(default_factory=dict)
     tasks: bool = False
     walks: bool = False

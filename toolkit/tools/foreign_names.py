@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable
 
 # Written without case, `_` and `-`: `ReadFile`, `read_file` and `read-file` are one name.
 _WORDS = {
-    "read_file": "read readtextfile readfiles readmultiplefiles viewfile view cat open openfile"
-    " getfilecontents getfile fetchfile readmanyfiles showfile head tail",
+    "read_files": "readmultiplefiles readmanyfiles viewfiles openfiles",
+    "read_file": "read readtextfile viewfile view cat open openfile"
+    " getfilecontents getfile fetchfile showfile head tail",
     "create_file": "write writefile writetofile savefile save newfile touch overwritefile put",
     "edit_file": "edit multiedit strreplace strreplaceeditor strreplacebasededittool replaceinfile replace"
     " searchreplace applydiff applypatch patch editblock updatefile modifyfile replacetext changefile",

@@ -5,7 +5,8 @@ Reads through the view only; never judges.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
@@ -18,6 +19,31 @@ if TYPE_CHECKING:
 
 MAX_EDITED = 16 << 20
 _HAVE_A_LOOK = "check the path with list_directory or get_file_info"
+
+
+# Errors of one path that leave the other paths of a list as they are.
+OF_ONE_PATH = frozenset(
+    {
+        "path_invalid", "outside_root", "protected_path", "not_found", "is_directory", "not_a_directory",
+        "not_regular_file", "path_changed", "permission_denied", "too_large", "io_error", "denied_by_policy",
+    }
+)  # fmt: skip
+
+
+def all_failed(errors: Mapping[str, CallError]) -> CallError:
+    """Return the error of a call with a list of paths, each of which failed: the first one's, with all."""
+    first = next(iter(errors.values()))
+    if len(errors) == 1:
+        return first
+    message = f"{first.message} (none of {len(errors)} paths could be used)"
+    data = {"files": [failure(path, error) for path, error in errors.items()]}
+    return CallError(first.code, message, where=first.where, hint=first.hint, data=data, status=first.status)
+
+
+def failure(path: str, error: CallError) -> dict[str, Any]:
+    """Return the fields of a path that failed in a list of paths."""
+    shown = error.to_json()
+    return {"path": path, "error": {name: shown[name] for name in ("code", "message", "hint") if shown[name]}}
 
 
 def shown(place: Place) -> str:

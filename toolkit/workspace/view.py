@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -57,6 +57,8 @@ class View:
     # From a directory's path to a function that judges reading (name directly in it, is it a directory).
     within: Callable[[str], Callable[[str, bool], Effect]]
     places: dict[str, tuple[Place, Spot]] = field(default_factory=dict)
+    # Why paths of a list have no place, by the key that the place would have.
+    failed: Mapping[str, CallError] = field(default_factory=dict)
     asked: list[Need] = field(default_factory=list)
     # A task tool's ids, and those that were repeated.
     task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
@@ -166,14 +168,15 @@ class View:
         with at(self._backend, what.path) as spot:
             return self._backend.read(spot, limit, known)
 
-    def shown(self, what: Place | Entry, data: bytes) -> bytes:
+    def shown(self, what: Place | Entry, data: bytes, *, alone: bool = True) -> bytes:
         """Return a file's whole content as an answer may have it, before it is cut.
 
-        Raises CallError `denied_by_policy` if the policy refuses such content; if it asks, the call asks.
+        Raises CallError `denied_by_policy` if the policy refuses such content; if it asks, the call asks. A
+        file that is not `alone` in its answer is left out of it then: the call itself is not denied.
         """
         if self.screen is None:
             return data
-        how = "refuse" if isinstance(what, Place) else "leave out"
+        how = "refuse" if isinstance(what, Place) and alone else "leave out"
         shown = self.screen(self._names_of(what), data, how).data
         assert shown is not None, "what is refused is raised"
         return shown

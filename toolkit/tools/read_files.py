@@ -1,0 +1,86 @@
+"""read_files: read several text files in one call; one that cannot be read does not stop the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ringfence.policy.model import Amount
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import Plan
+from ringfence.toolkit.text import escape, plural, size
+from ringfence.toolkit.tools import preconditions
+from ringfence.toolkit.tools._file_part import Part, Wanted, part
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.plan.changes import Place
+    from ringfence.toolkit.workspace.view import View
+
+MAX_READ = 64 << 20  # bytes of all files of one call
+_NAMED = 5
+
+
+def plan(arguments: dict[str, Any], view: View) -> Plan:
+    """Plan no change; answer with each file's text, or its error. Raises the first error if each failed."""
+    given: list[str] = arguments["paths"]
+    found: list[tuple[str, Part | CallError]] = []
+    left, read = int(arguments["max_bytes"]), 0
+    rest = len(view.places)
+    for key, path in ((f"paths.{number}", path) for number, path in enumerate(given)):
+        if key in view.failed:
+            found.append((path, view.failed[key]))
+        if key not in view.places:
+            continue  # it failed, or is another spelling of one before
+        view.check()
+        place = view.place(key)
+        one = _read(place, view, left // rest, read)
+        rest -= 1
+        if isinstance(one, Part):
+            left -= 0 if one.gives is None else one.gives.bytes
+            read += one.data["size"]
+        found.append((place.named, one))
+    errors = {path: one for path, one in found if isinstance(one, CallError)}
+    if len(errors) == len(found):
+        raise preconditions.all_failed(errors)
+    return Plan(
+        content="\n\n".join(_block(path, one) for path, one in found),
+        data={
+            "files": [_fields(path, one) for path, one in found],
+            "read": len(found) - len(errors),
+            "failed": len(errors),
+        },
+        title=_title(view),
+        gives=_gives([one for _, one in found if isinstance(one, Part)]),
+    )
+
+
+def _read(place: Place, view: View, room: int, read: int) -> Part | CallError:
+    try:
+        stat = preconditions.regular_file(place)
+        if (stat.size or 0) + read > MAX_READ:
+            message = f"With '{preconditions.shown(place)}' the files have more than {size(MAX_READ)}"
+            raise CallError("too_large", message, where="paths", hint="read it in a call of its own")
+        return part(place, view, Wanted(room, goes_on="read_file goes on with "), alone=False)
+    except CallError as error:
+        if error.code not in preconditions.OF_ONE_PATH:
+            raise
+        return error
+
+
+def _block(path: str, one: Part | CallError) -> str:
+    body = one.content.removesuffix("\n") if isinstance(one, Part) else f"Error: {one.message}"
+    return f"==> {escape(path)} <==\n{body}"
+
+
+def _fields(path: str, one: Part | CallError) -> dict[str, Any]:
+    return one.data if isinstance(one, Part) else preconditions.failure(path, one)
+
+
+def _title(view: View) -> str:
+    named = [escape(place.named) for place, _ in view.places.values()]
+    more = f" and {len(named) - _NAMED} more" if named[_NAMED:] else ""
+    return f"Read {plural(len(named), 'file')}: {', '.join(named[:_NAMED])}{more}"
+
+
+def _gives(parts: list[Part]) -> Amount:
+    given = [one.gives for one in parts if one.gives is not None]
+    return Amount(sum(one.files for one in given), sum(one.bytes for one in given))
