@@ -91,6 +91,7 @@ def calls(draw: st.DrawFn, planted: set[str]) -> dict[str, Any]:
                 {"tool": "read_file", "arguments": {"path": path, "start_line": line, "max_lines": 2}},
                 {"tool": "read_file", "arguments": {"path": path, "max_bytes": 40, "line_offset": line}},
                 {"tool": "read_file", "arguments": {"path": path, "start_line": 2, "line_offset": line}},
+                {"tool": "read_files", "arguments": {"paths": ["d/b.txt", path, "none"]}},
                 {"tool": "search_text", "arguments": {"path": ".", "query": piece}},
                 {"tool": "search_text", "arguments": {"path": path, "query": piece}},
                 {"tool": "search_text", "arguments": {"path": "d", "query": ".*", "regex": True}},
@@ -142,3 +143,39 @@ def test_no_piece_of_a_hidden_secret_is_in_an_answer(how: str, data: st.DataObje
             requests = [request.shown for request in session.approvals.listing(every=True)]
             sent = "\n".join([*texts(answer), *texts(requests)])
             assert not [piece for piece in planted if piece in sent], (call, sent)
+
+
+@given(data=st.data())
+def test_the_pages_of_a_file_are_those_of_what_is_shown_of_it(data: st.DataObject) -> None:
+    """A secret that is longer than a page, or on two of them, is masked all the same."""
+    content, planted = data.draw(contents())
+    most = data.draw(st.integers(4, 60))
+    fs = private_memory()
+    fs.pipe_file("/w/a.txt", content)
+    with Session("/w", policy("mask"), fs=fs, state=":memory:") as session:
+        read = {"tool": "read_file", "arguments": {"path": "a.txt", "max_bytes": 1 << 20}}
+        whole = session.call(read).data["content"]
+        pages, more = [], {"start_line": 1}
+        while more:
+            page = session.call(
+                {"tool": "read_file", "arguments": {"path": "a.txt", "max_bytes": most, **more}}
+            )
+            assert page.ok and len(page.data["content"].encode()) <= most
+            pages.append(page.data["content"])
+            more = page.data.get("next", {})
+    assert "".join(pages) == whole
+    assert not [piece for piece in planted if piece in whole]
+
+
+@pytest.mark.parametrize("how", ["ask", "deny"])
+@given(data=st.data())
+def test_no_page_of_a_file_with_a_secret_is_given(how: str, data: st.DataObject) -> None:
+    content, _ = data.draw(contents())
+    line, offset = data.draw(st.integers(1, 6)), data.draw(st.integers(0, 80))
+    fs = private_memory()
+    fs.pipe_file("/w/a.txt", content)
+    with Session("/w", policy(how), fs=fs, state=":memory:") as session:
+        arguments = {"path": "a.txt", "max_bytes": 8, "start_line": line, "line_offset": offset}
+        page = session.call({"tool": "read_file", "arguments": arguments})
+        assert not page.ok and page.status in ("approval_required", "denied", "error")
+        assert page.status != "error" or page.error["code"] == "line_out_of_range"
