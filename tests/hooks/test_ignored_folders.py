@@ -24,7 +24,8 @@ def shown(host: str, tool: str, case: dict[str, Any], root: Path) -> set[str]:
         (root / name).write_bytes(text.encode())
     if case.get("git", True):
         (root / ".git").mkdir(exist_ok=True)
-    call = {"pattern": "x", "path": case.get("start", "."), **case.get("given", {})}
+    folder = "dir_path" if host == "gemini" else "path"
+    call = {"pattern": "x", folder: case.get("start", "."), **case.get("given", {})}
     (touch,) = touches(host, tool, call)
     judge = Judge(str(root), Policy.empty(), "a", str(root))
     return {name.path for name in judge.names_below(touch, judge.place(touch.path)) if not name.directory}

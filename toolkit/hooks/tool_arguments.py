@@ -53,29 +53,51 @@ def _glob(given: Mapping[str, Any]) -> Iterator[Touch]:
             yield Touch("search_files", READ, posixpath.join(folder, fixed), (rest,), names=True)
 
 
-def _grep(given: Mapping[str, Any]) -> Iterator[Touch]:
-    wanted = [text_of(given, "glob")] if given.get("glob") else []
-    for key in ("include", "include_pattern"):
-        if given.get(key):
-            wanted += [text_of(given, key), _crossing(text_of(given, key))]
-    for folder in _folders(given):
-        yield Touch("search_text", READ, folder, tuple(wanted))
+def _grep(*patterns: str) -> Reader:
+    """Read a search whose file pattern is in one of these arguments; a host ignores all other names."""
+
+    def read(given: Mapping[str, Any]) -> Iterator[Touch]:
+        wanted = []
+        for key in patterns:
+            if given.get(key):
+                wanted += [text_of(given, key), _crossing(text_of(given, key))]
+        for folder in _folders(given):
+            yield Touch("search_text", READ, folder, tuple(wanted))
+
+    return read
 
 
-def _ripgrep(given: Mapping[str, Any]) -> Iterator[Touch]:
-    """Read a search by ripgrep, where a file pattern selects ignored files, and files of every type."""
-    from ringfence.toolkit.hooks.file_types import patterns_of
+def _ripgrep(pattern: str, kind: str = "") -> Reader:
+    """Read a search by ripgrep, where a file pattern selects ignored files, and files of every type.
 
-    for touch in _grep(given):
-        if not touch.within:
-            yield touch._replace(within=tuple(patterns_of(given.get("type"))), ignores=True)
-        else:
-            yield touch._replace(ignores=len(touch.within) == 1 and _leaves_out(touch.within[0]))
+    The arguments are the names of those that have the file pattern and the type of files.
+    """
+
+    def read(given: Mapping[str, Any]) -> Iterator[Touch]:
+        from ringfence.toolkit.hooks.file_types import patterns_of
+
+        wanted = text_of(given, pattern) if given.get(pattern) else ""
+        within = (wanted,) if wanted else tuple(patterns_of(given.get(kind)))
+        for folder in _folders(given):
+            yield Touch("search_text", READ, folder, within, ignores=not wanted or _leaves_out(wanted))
+
+    return read
 
 
 def _leaves_out(pattern: str) -> bool:
     """Whether a file pattern, however it is split into several, only leaves names out."""
     return re.fullmatch(r"!([^\s,{}]+|\{[^\s{}]+\})", pattern) is not None
+
+
+def _in(argument: str, reader: Reader) -> Reader:
+    """Read a search whose folder has this argument: without it a host takes the root, whatever others say."""
+
+    def read(given: Mapping[str, Any]) -> Iterator[Touch]:
+        yield from reader(given)
+        if not given.get(argument) and any(given.get(key) for key in _FOLDER):
+            yield from reader({key: of for key, of in given.items() if key not in _FOLDER})
+
+    return read
 
 
 def _many(given: Mapping[str, Any]) -> Iterator[Touch]:
@@ -166,8 +188,8 @@ TOUCHES: Mapping[str, Mapping[str, Reader]] = MappingProxyType(
             "multiedit": _one("edit_file", EDIT),
             "notebookedit": _one("edit_file", EDIT),
             "ls": _list,
-            "glob": _glob,
-            "grep": _ripgrep,
+            "glob": _in("path", _glob),
+            "grep": _in("path", _ripgrep("glob", "type")),
             **dict.fromkeys(("bash", "monitor", "powershell"), _nothing),
         },
         "codex": {
@@ -177,7 +199,7 @@ TOUCHES: Mapping[str, Mapping[str, Reader]] = MappingProxyType(
             "view_image": _one("read_file", READ),
             "read_file": _one("read_file", READ),
             "list_dir": _list,
-            "grep_files": _grep,
+            "grep_files": _in("path", _grep("include")),
         },
         "gemini": {
             "read_file": _one("read_file", READ),
@@ -185,9 +207,10 @@ TOUCHES: Mapping[str, Mapping[str, Reader]] = MappingProxyType(
             "write_file": _one("create_file", WRITE),
             "replace": _one("edit_file", EDIT),
             "list_directory": _list,
-            "glob": _glob,
-            "grep_search": _grep,
-            "search_file_content": _grep,
+            "glob": _in("dir_path", _glob),
+            "grep_search": _in("dir_path", _grep("include_pattern")),
+            # Of older versions, in which the folder was `path`.
+            "search_file_content": _in("path", _grep("include")),
             # These name a folder to run in, a page of the host's own manual, and a plan by its name alone.
             **dict.fromkeys(("run_shell_command", "get_internal_docs", "exit_plan_mode"), _nothing),
         },
