@@ -115,8 +115,8 @@ def test_the_person_is_asked_about_changes(answer: str, ends: Ends, root: Path) 
 
 def test_output_comes_as_it_is_written(ends: Ends, root: Path) -> None:
     terminal = started(ends, "echo first; read line; echo never")
+    ended(ends, terminal)  # its input is empty; another command waits until it has ended
     started_again = started(ends, "echo first; sleep 60; echo x > src/made.txt")
-    ended(ends, terminal)
     found = waits_for(ends, started_again, "first")
     assert "exitStatus" not in found
     assert call(ends, "kill", terminalId=started_again)["result"] == {}
