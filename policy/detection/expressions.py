@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from ringfence.policy.detection.linear_regex import Budget, Matcher, PatternError
 
+_NOT_EMPTY = "add what each find contains: for a* write a+"
 MAX_VISITS = 20_000_000  # the work for one content: some seconds
 
 
@@ -15,7 +16,7 @@ def compiled(expression: str) -> Matcher:
     """Return the matcher of an expression; raises PatternError, whose text says why it cannot be used."""
     matcher = Matcher(expression)
     if matcher.matches_empty:
-        raise PatternError("it matches an empty text, which is in every content")
+        raise PatternError("it matches an empty text, which is in every content", _NOT_EMPTY)
     return matcher
 
 

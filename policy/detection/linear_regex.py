@@ -1,28 +1,34 @@
 """Regular expressions in linear time: whether a line contains a match, and where its matches are.
 
-Python's syntax without features that need backtracking (back references, look-around, atomic groups). All
-paths through the pattern are followed at once and sets of states are cached, so nothing is tried twice.
+Python's syntax without back references, atomic groups and possessive repeats. All paths through the pattern
+are followed at once and sets of positions are cached, so nothing is tried twice: the work for one character
+is bounded by the pattern. A look-around is one more pass over the line.
 """
 
 from __future__ import annotations
 
-import re
-import warnings
-from collections.abc import Callable, Container, Iterable
-from re import _constants as op  # type: ignore[attr-defined]
-from re import _parser  # type: ignore[attr-defined]
-from typing import Any
+from collections.abc import Hashable, Iterable, Iterator
 
-# Together they bound the work for one character and the size of the cache.
-MAX_STATES = 300
-_REMEMBERED = 500_000
-_END = ""
+from ringfence.policy.detection.regex_program import (
+    LOOK,
+    NONE,
+    PatternError,
+    Program,
+    Test,
+    holds,
+    kind_of,
+    literal_of,
+    parse,
+)
 
-Test = Callable[[str], object]
+__all__ = ["Budget", "Matcher", "PatternError", "WorkExceeded"]
 
+_REMEMBERED = 200_000  # transitions, and states by their size: some 30 MB
+_NEAR = 8  # how far a position may lead and still be one of a shift
+_PLACES = 64  # for how many kinds of places the ways between positions are kept
 
-class PatternError(ValueError):
-    """The pattern is no regular expression, or it needs an unsupported feature."""
+# One character, "" at the end of the line; with look-arounds also a bit for each that holds before it.
+Symbol = str | tuple[str, int]
 
 
 class WorkExceeded(Exception):
@@ -30,7 +36,7 @@ class WorkExceeded(Exception):
 
 
 class Budget:
-    """The work that one search may do, counted in visits of a state."""
+    """The work that one search may do, counted in visits of a position."""
 
     def __init__(self, visits: int) -> None:
         self.left = visits
@@ -42,72 +48,24 @@ class Budget:
             raise WorkExceeded
 
 
-class _Program:
-    """States in three lists: transitions without a character, assertions about neighbours, and consumed
-    characters.
+class Matcher:
+    """A compiled pattern; `flags` are those of `re`. Threads may share it: what it caches follows from the
+    pattern alone. Raises PatternError for what is no expression, or not offered.
     """
 
-    def __init__(self) -> None:
-        self.free: list[list[int]] = []
-        self.asks: list[Callable[[str, str], bool] | None] = []
-        self.eats: list[Test | None] = []
-
-    def state(self) -> int:
-        if len(self.free) >= MAX_STATES:
-            raise PatternError(f"it needs more than {MAX_STATES} states; use fewer or smaller repeats")
-        self.free.append([])
-        self.asks.append(None)
-        self.eats.append(None)
-        return len(self.free) - 1
-
-
-class Matcher:
-    """A compiled pattern. Threads may share it: what it caches follows from the pattern alone."""
-
-    def __init__(self, pattern: str) -> None:
-        self._program = _Program()
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                tree = _parser.parse(pattern)
-            first = self._program.state()
-            self._accept = _sequence(self._program, tree, first, int(tree.state.flags))
-        except re.error as error:
-            raise PatternError(str(error)) from None
-        except (RecursionError, OverflowError):
-            raise PatternError("it is nested too deeply or repeats too often") from None
-        self._first = first
-        self.literal = _literal(tree)
-        self._moves: dict[tuple[frozenset[int], str, str], frozenset[int] | None] = {}
-        self._remembered = 0
+    def __init__(self, pattern: str, flags: int = 0) -> None:
+        tree = parse(pattern, flags)
+        self._automaton = _Automaton(Program(tree, int(tree.state.flags)))
+        self.literal = literal_of(tree)
 
     @property
     def matches_empty(self) -> bool:
         """Whether an empty text can match, so that every line, or each of some kind, contains a match."""
-        reached, stack = {self._first}, [self._first]
-        while stack:
-            after = set(self._program.free[stack.pop()]) - reached
-            reached |= after
-            stack += after
-        return self._accept in reached
+        return self._automaton.matches_empty
 
     def found_in(self, line: str, budget: Budget | None = None) -> bool:
         """Whether any part of `line`, which holds no line feed, matches; may raise WorkExceeded."""
-        states, before = frozenset((self._first,)), _END
-        moves = self._moves
-        for char in line:
-            # Only the kind of the character before matters.
-            key = (states, before, char)
-            try:
-                after = moves[key]
-            except KeyError:
-                after = self._move(key)
-                if budget:
-                    budget.spend(1 + len(after or ()))
-            if after is None:
-                return True
-            states, before = after, _kind(char)
-        return self._accept in self._reach(states, before, _END)
+        return self.literal in line and self._automaton.found_in(line, budget)
 
     def spans(self, line: str, budget: Budget) -> list[tuple[int, int]]:
         """Return start and end of what matches in `line`, which holds no line feed; may raise WorkExceeded.
@@ -116,192 +74,216 @@ class Matcher:
         the spans. Empty matches have none.
         """
         found: list[tuple[int, int]] = []
-        starts: dict[int, int] = {}
-        before = _END
-        for at, char in enumerate((*line, _END)):
-            starts.setdefault(self._first, at)
-            reached = self._earliest(starts, before, char)
-            budget.spend(1 + len(reached))
-            start = reached.get(self._accept, at)
-            if start < at:
-                while found and found[-1][1] > start:
-                    start = min(start, found.pop()[0])
-                found.append((start, at))
-            if char:
-                eats = self._program.eats
-                starts = {s + 1: t for s, t in reached.items() if (test := eats[s]) and test(char)}
-                before = _kind(char)
+        for start, end in self._automaton.matches(line, budget):
+            first = start
+            while found and found[-1][1] > first:
+                first = min(first, found.pop()[0])
+            found.append((first, end))
         return found
 
-    def _earliest(self, starts: dict[int, int], before: str, char: str) -> dict[int, int]:
-        """Return what `_reach` returns, each state with the earliest place where its match began."""
-        reached: dict[int, int] = {}
-        for state, start in sorted(starts.items(), key=_start):
-            if state not in reached:
-                # A state that an earlier start reached leads to nothing new.
-                reached |= dict.fromkeys(self._reach((state,), before, char, reached), start)
-        return reached
 
-    def _move(self, key: tuple[frozenset[int], str, str]) -> frozenset[int] | None:
-        """Return the states after one character, or None if the match was complete before it."""
-        states, before, char = key
+class _State(dict[Hashable, "_State"]):
+    """A set of positions with the kind of the character before: the states that follow, by symbol.
+
+    `accepts` are the symbols before which a match ends.
+    """
+
+    __slots__ = ("accepts", "before", "positions")
+
+    def __init__(self, positions: int, before: int) -> None:
+        super().__init__()
+        self.positions = positions
+        self.before = before
+        self.accepts: set[Symbol] = set()
+
+
+_FOUND = _State(0, NONE)
+
+
+class _Ways:
+    """The ways from positions to positions, at places where the same assertions hold.
+
+    Those to a near position are a shift of many at once; of the others, positions that lead to the same ones
+    are one group. So a repeat up to a hundred costs no more than a few.
+    """
+
+    def __init__(self, program: Program, passes: int) -> None:
+        reached = _reached(program, passes)
+        self.first = reached[program.first]
+        shifts: dict[int, int] = {}
+        groups: dict[int, int] = {}
+        for state, position in program.eats.items():
+            after = reached[state + 1]
+            near = after >> (position + 1) & ((1 << _NEAR) - 1)
+            after ^= near << (position + 1)
+            for by in range(_NEAR):
+                if near >> by & 1:
+                    shifts[by + 1] = shifts.get(by + 1, 0) | 1 << position
+            if after:
+                groups[after] = groups.get(after, 0) | 1 << position
+        self._shifts = tuple(shifts.items())
+        self._groups = tuple((those, after) for after, those in groups.items())
+
+    def follow(self, positions: int) -> int:
+        """Return all positions to which `positions` lead; the bit after the last one is the match."""
+        after = 0
+        for by, those in self._shifts:
+            after |= (positions & those) << by
+        for those, to in self._groups:
+            if positions & those:
+                after |= to
+        return after
+
+
+class _Automaton:
+    """One program, run over lines; what it has found once it keeps."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._looks = tuple((_Automaton(inner), negative) for inner, negative in program.looks)
+        self._match = 1 << len(program.tests)
+        self._by_test: dict[Test, int] = {}
+        for position, test in enumerate(program.tests):
+            self._by_test[test] = self._by_test.get(test, 0) | 1 << position
+        self._fitting: dict[str, int] = {}
+        self._ways: dict[int, _Ways] = {}
+        self._states: dict[tuple[int, int], _State] = {}
+        self._remembered = 0
+
+    @property
+    def matches_empty(self) -> bool:
+        return bool(_reached(self._program, -1)[self._program.first] & self._match)
+
+    def found_in(self, line: str, budget: Budget | None) -> bool:
+        """Whether a match ends anywhere."""
+        state = self._state(0, NONE)
+        for symbol in self._symbols(line, budget):
+            try:
+                state = state[symbol]
+            except KeyError:
+                state = self._follow(state, symbol, budget, stops=True)
+            if state is _FOUND:
+                return True
+        return False
+
+    def places(self, line: str, budget: Budget | None) -> list[bool]:
+        """Return for each place of a line whether a match ends there; of a backward program, begins."""
+        found, state = [], self._state(0, NONE)
+        for symbol in self._symbols(line, budget):
+            after = state.get(symbol) or self._follow(state, symbol, budget, stops=False)
+            found.append(symbol in state.accepts)
+            state = after
+        return found[::-1] if self._program.backward else found
+
+    def matches(self, line: str, budget: Budget) -> Iterator[tuple[int, int]]:
+        """Yield for each place where a match ends the earliest place where one begins; none that is empty."""
+        begun: list[tuple[int, int]] = []  # places, with the positions of what began there and not before
+        before = NONE
+        for at, symbol in enumerate(self._symbols(line, budget)):
+            char, looked = symbol if isinstance(symbol, tuple) else (symbol, 0)
+            ways = self._ways_at(before, kind_of(char), looked)
+            known, kept, first = 0, [], at
+            for start, positions in (*begun, (at, 0)):
+                reached = (ways.follow(positions) if start < at else ways.first) & ~known
+                budget.spend(1 + reached.bit_count())
+                known |= reached
+                if reached & self._match:
+                    first = min(first, start)
+                consumed = reached & self._fit(char)
+                if consumed:
+                    kept.append((start, consumed))
+            if first < at:
+                yield first, at
+            begun, before = kept, kind_of(char)
+
+    def _follow(self, state: _State, symbol: Symbol, budget: Budget | None, *, stops: bool) -> _State:
+        """Return the state after one symbol, and keep it. `stops`: a match that ends before it is enough."""
         if self._remembered > _REMEMBERED:
-            self._moves.clear()
-            self._remembered = 0
-        reached = self._reach(states, before, char)
-        after: frozenset[int] | None = None
-        if self._accept not in reached:
-            eats = self._program.eats
-            # The first state is always among them: a match may begin anywhere.
-            after = frozenset([self._first, *(s + 1 for s in reached if (test := eats[s]) and test(char))])
-        self._moves[key] = after
-        self._remembered += len(after or ()) + 1
-        return after
+            self._forget()
+        char, looked = symbol if isinstance(symbol, tuple) else (symbol, 0)
+        ways = self._ways_at(state.before, kind_of(char), looked)
+        # A match may begin anywhere.
+        reached = ways.follow(state.positions) | ways.first
+        if budget:
+            budget.spend(1 + reached.bit_count())
+        found = _FOUND
+        if reached & self._match:
+            state.accepts.add(symbol)
+        if not stops or not reached & self._match:
+            found = self._state(reached & self._fit(char), kind_of(char))
+        state[symbol] = found
+        self._remembered += 1
+        return found
 
-    def _reach(self, states: Iterable[int], before: str, char: str, known: Container[int] = ()) -> set[int]:
-        """Return all states that `states` reach without consuming one, between these two characters, except
-        through the states of `known`.
-        """
-        reached: set[int] = set()
-        stack = list(states)
-        while stack:
-            state = stack.pop()
-            asks = self._program.asks[state]
-            if state in reached or state in known or (asks and not asks(before, char)):
+    def _state(self, positions: int, before: int) -> _State:
+        key = (positions, before)
+        if key not in self._states:
+            self._states[key] = _State(positions, before)
+            self._remembered += 4 + positions.bit_length() // 256
+        return self._states[key]
+
+    def _forget(self) -> None:
+        for state in self._states.values():
+            state.clear()
+        self._states.clear()
+        self._fitting.clear()
+        self._remembered = 0
+
+    def _symbols(self, line: str, budget: Budget | None) -> Iterable[Symbol]:
+        """Return what is read of a line, in reading order, and the end."""
+        chars = [*(reversed(line) if self._program.backward else line), ""]
+        if not self._looks:
+            return chars
+        holding = [0] * len(chars)
+        for number, (automaton, negative) in enumerate(self._looks):
+            for place, matches in enumerate(automaton.places(line, budget)):
+                holding[place] |= (matches != negative) << number
+        return zip(chars, reversed(holding) if self._program.backward else holding, strict=True)
+
+    def _fit(self, char: str) -> int:
+        """Return the positions that consume a character."""
+        if char not in self._fitting:
+            tests = self._by_test.items() if char else ()
+            self._fitting[char] = sum(those for test, those in tests if test(char))
+            self._remembered += 1 + self._match.bit_length() // 256
+        return self._fitting[char]
+
+    def _ways_at(self, before: int, after: int, looked: int) -> _Ways:
+        """Return the ways at a place between two kinds of character."""
+        program, passes = self._program, 0
+        for bit, assertion in enumerate(program.asserted):
+            if assertion[0] == LOOK:
+                passes |= (looked >> assertion[1] & 1) << bit
+            else:
+                passes |= holds(assertion, before, after, backward=program.backward) << bit
+        if passes not in self._ways:
+            if len(self._ways) >= _PLACES:
+                self._ways = {}
+            self._ways[passes] = _Ways(program, passes)
+        return self._ways[passes]
+
+
+def _reached(program: Program, passes: int) -> list[int]:
+    """Return for each state the positions that it leads to without a character, where assertions hold.
+
+    `passes` has a bit for each of the program's assertions.
+    """
+    own = [0] * len(program.free)
+    for state, position in program.eats.items():
+        own[state] = 1 << position
+    own[program.last] |= 1 << len(program.tests)
+    reached = [0] * len(own)
+    changed = True
+    while changed:  # once, and once more for each level of loops
+        changed = False
+        for state in range(len(own) - 1, -1, -1):
+            asked = program.asks.get(state)
+            if asked is not None and not passes >> asked & 1:
                 continue
-            reached.add(state)
-            stack.extend(self._program.free[state])
-        return reached
-
-
-def _start(item: tuple[int, int]) -> int:
-    return item[1]
-
-
-def _literal(tree: Any) -> str:
-    """Return a text that each match contains, the longest that stands in the pattern as it is; or ""."""
-    if int(tree.state.flags) & re.IGNORECASE:
-        return ""
-    runs = [""]
-    for code, value in tree:
-        if code is op.LITERAL:
-            runs[-1] += chr(value)
-        else:
-            runs.append("")
-    return max(runs, key=len)
-
-
-def _kind(char: str) -> str:
-    return "w" if _is_word(char) else "-"
-
-
-def _is_word(char: str) -> bool:
-    return char.isalnum() or char == "_"
-
-
-# `before` is a kind of character ("w" or "-"), or _END at the beginning of the line.
-_ASKS: dict[Any, Callable[[str, str], bool]] = {
-    op.AT_BEGINNING: lambda before, _: before == _END,
-    op.AT_BEGINNING_STRING: lambda before, _: before == _END,
-    op.AT_END: lambda _, char: char == _END,
-    op.AT_END_STRING: lambda _, char: char == _END,
-    op.AT_BOUNDARY: lambda before, char: (before == "w") != _is_word(char),
-    op.AT_NON_BOUNDARY: lambda before, char: (before == "w") == _is_word(char),
-}
-
-_CATEGORIES: dict[Any, str] = {
-    op.CATEGORY_DIGIT: r"\d",
-    op.CATEGORY_NOT_DIGIT: r"\D",
-    op.CATEGORY_SPACE: r"\s",
-    op.CATEGORY_NOT_SPACE: r"\S",
-    op.CATEGORY_WORD: r"\w",
-    op.CATEGORY_NOT_WORD: r"\W",
-}
-
-
-def _sequence(program: _Program, tree: Any, at: int, flags: int) -> int:
-    for code, value in tree:
-        at = _node(program, code, value, at, flags)
-    return at
-
-
-def _node(program: _Program, code: Any, value: Any, at: int, flags: int) -> int:
-    """Add one node of the parsed pattern after state `at`; return the state at its end."""
-    if code is op.AT:
-        after = program.state()
-        program.asks[after] = _ASKS[value]
-        program.free[at].append(after)
-        return after
-    if code is op.SUBPATTERN:
-        _, add, drop, inner = value
-        return _sequence(program, inner, at, (flags | add) & ~drop)
-    if code is op.BRANCH:
-        return _branch(program, value[1], at, flags)
-    if code in (op.MAX_REPEAT, op.MIN_REPEAT):
-        return _repeat(program, value, at, flags)
-    test = _test(code, value, bool(flags & re.IGNORECASE), bool(flags & re.ASCII))
-    eater = program.state()
-    program.free[at].append(eater)
-    program.eats[eater] = test
-    # `_move` relies on this: a consuming state leads to the state with the next number.
-    return program.state()
-
-
-def _branch(program: _Program, branches: Any, at: int, flags: int) -> int:
-    ends = []
-    for branch in branches:
-        start = program.state()
-        program.free[at].append(start)
-        ends.append(_sequence(program, branch, start, flags))
-    after = program.state()
-    for end in ends:
-        program.free[end].append(after)
-    return after
-
-
-def _repeat(program: _Program, value: tuple[int, int, Any], at: int, flags: int) -> int:
-    least, most, inner = value
-    for _ in range(least):
-        at = _sequence(program, inner, at, flags)
-    after = program.state()
-    if most is op.MAXREPEAT:
-        loop = program.state()
-        program.free[at].append(loop)
-        end = _sequence(program, inner, loop, flags)
-        program.free[end].append(loop)
-        program.free[loop].append(after)
-        return after
-    program.free[at].append(after)
-    for _ in range(most - least):
-        at = _sequence(program, inner, at, flags)
-        program.free[at].append(after)
-    return after
-
-
-def _test(code: Any, value: Any, fold: bool, ascii_only: bool) -> Test:
-    """Return the test of one character: Python's own, which knows all letters that differ in case only."""
-    if ascii_only:
-        raise PatternError("the flag (?a) is not offered")
-    if code is op.ANY:
-        return lambda _: True
-    if code is op.IN:
-        text = "".join(_item(*item) for item in value)
-    elif code in (op.LITERAL, op.NOT_LITERAL):
-        text = f"{'^' if code is op.NOT_LITERAL else ''}{_item(op.LITERAL, value)}"
-    else:
-        raise PatternError("back references, look-around and atomic groups are not offered")
-    return re.compile(f"[{text}]", re.IGNORECASE if fold else 0).match
-
-
-def _item(code: Any, value: Any) -> str:
-    """What stands for a part of a set between its brackets."""
-    if code is op.NEGATE:
-        return "^"
-    if code is op.LITERAL:
-        return f"\\U{value:08x}"
-    if code is op.RANGE:
-        low, high = value
-        return f"\\U{low:08x}-\\U{high:08x}"
-    if code is op.CATEGORY:
-        return _CATEGORIES[value]
-    raise PatternError("this kind of character set is not offered")
+            found = own[state]
+            for after in program.free[state]:
+                found |= reached[after]
+            if found != reached[state]:
+                reached[state] = found
+                changed = True
+    return reached

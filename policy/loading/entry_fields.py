@@ -104,7 +104,7 @@ def _compiles(reader: Reader, node: Node, text: str) -> bool:
     try:
         compiled(text)
     except ExpressionError as error:
-        hint = "write a regular expression without back references and look-around"
+        hint = error.hint or "write a regular expression without back references"
         reader.report.add("value_invalid", f"the expression does not compile: {error}", node, hint)
         return False
     return True

@@ -133,7 +133,7 @@ def detectors() -> str:
         " and measured: [Detection of secrets](../explanation/content-detection.md).",
         "| detector | finds | confirmed by | published in |\n|---|---|---|---|\n" + "\n".join(rows),
         "`{match: 'expression'}` finds what matches a regular expression in a line. The expression has"
-        " Python's syntax without back references, look-around, atomic groups and possessive repeats, and it"
+        " Python's syntax without back references, atomic groups and possessive repeats, and it"
         " must not match an empty text. `^` and `$` are the ends of a line. A find is as long as possible,"
         " also with lazy repeats such as `*?`, and matches that overlap are one find.",
         f"Content of more than {MAX_BYTES >> 20} MiB is not examined and counts as found, and so does content"
