@@ -51,6 +51,8 @@ def test_a_recorded_event(
 def changed_by(said: Said) -> Any:
     """The arguments that take the place of the call's."""
     inner = (said.answer or {}).get("hookSpecificOutput", {})
+    if "tool_input" in (said.answer or {}):
+        return said.answer["tool_input"]  # OpenCode
     return inner.get("updatedInput", inner.get("decision", {}).get("updatedInput"))
 
 
@@ -64,7 +66,9 @@ def verdict_of(host: str, event: str, said: Said) -> str:
     if said.out == "":
         return "nothing"
     answer = said.answer
-    if host == "gemini":
+    if host == "opencode" and set(answer) == {"tool_input"}:
+        return "nothing"
+    if host in ("gemini", "opencode"):
         assert set(answer) == {"decision", "reason"}
         return str(answer["decision"])
     assert set(answer) == {"hookSpecificOutput"}

@@ -48,7 +48,11 @@ def parts(answer: Any) -> tuple[str, str, dict[str, Any] | None]:
     if inner.get("hookEventName") == "PreToolUse":
         reason = inner.get("permissionDecisionReason", "")
         return inner.get("permissionDecision", "nothing"), reason, inner.get("updatedInput")
-    return answer.get("decision", "nothing"), answer.get("reason", ""), inner.get("tool_input")
+    return (
+        answer.get("decision", "nothing"),
+        answer.get("reason", ""),
+        inner.get("tool_input", answer.get("tool_input")),
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="commands are handed over on Linux alone")
@@ -264,7 +268,7 @@ class _Bytes:
         return self.data
 
 
-TOOLS = {"claude-code": "Bash", "codex": "Bash", "gemini": "run_shell_command"}
+TOOLS = {"claude-code": "Bash", "codex": "Bash", "gemini": "run_shell_command", "opencode": "bash"}
 AFTERS = [(host, event) for host, events in AFTER.items() for event in events]
 
 
@@ -279,7 +283,8 @@ def test_a_command_that_ran_outside_is_noticed(host: str, event: str, workspace:
 @pytest.mark.parametrize("command", ["ls", "cd src && ls", "cd src; ls -l 'x'"])
 def test_a_command_that_was_handed_over_is_not(command: str, hook: Hook, workspace: Path) -> None:
     """Also where the shell has gone to another folder by then."""
-    for host, name in (("claude-code", "PreToolUse"), ("gemini", "BeforeTool")):
+    before = {"claude-code": "PreToolUse", "gemini": "BeforeTool", "opencode": "tool.execute.before"}
+    for host, name in before.items():
         case = {"event": name, "tool": TOOLS[host], "input": {"command": command}}
         said = hook(host, event_of(case, workspace), "--root", str(workspace))
         changed = parts(said.answer)[2]

@@ -123,6 +123,8 @@ def _opencode_environment(place: Place) -> dict[str, str]:
     return {
         "XDG_CONFIG_HOME": str(place.home / ".config"),
         "XDG_DATA_HOME": str(place.home / ".data"),
+        # It installs the types for plugins beside a plugin, and tries for more than a minute.
+        "npm_config_offline": "true",
         **dict.fromkeys(
             (
                 "OPENCODE_DISABLE_AUTOUPDATE",

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from tests.hosts.dialects.common import Json
 from tests.hosts.hosts import RINGFENCE, TABLE, Place, prepare
 from tests.hosts.model import Model, Script
-from tests.hosts.programs import program
+from tests.hosts.programs import folders, program
 
 LIMIT = 100.0  # seconds for one run of a host
 
@@ -89,7 +89,8 @@ def play(
 
 
 def _environment(host: str, place: Place) -> dict[str, str]:
-    env = {"PATH": os.environ["PATH"], "HOME": str(place.home), "LANG": "C.UTF-8", "KEPT": "kept"}
+    path = os.pathsep.join([*folders(), os.environ["PATH"]])
+    env = {"PATH": path, "HOME": str(place.home), "LANG": "C.UTF-8", "KEPT": "kept"}
     env |= {"IS_SANDBOX": "1", "TMPDIR": str(place.home.parent)}
     if not namespace():
         nowhere = "http://127.0.0.1:9"

@@ -16,6 +16,8 @@ _NATIVE = {
     "opencode": "opencode-*/bin/opencode",
 }
 _SCRIPT = {"gemini": "@google/gemini-cli/bundle/gemini.js"}
+# Searches of hosts, which download the program where there is none.
+RIPGREP = "@vscode/ripgrep-*/bin"
 HOSTS = ("claude-code", "codex", "gemini", "opencode")
 
 
@@ -39,6 +41,11 @@ def program(host: str) -> tuple[str, ...]:
     if tried:
         raise Missing(f"{host} does not start: {'; '.join(tried)}")
     raise Missing(f"{host} is not installed: npm ci --prefix tests/hosts")
+
+
+def folders() -> list[str]:
+    """Return the folders of programs that hosts look for in PATH."""
+    return [str(found) for found in MODULES.glob(RIPGREP)]
 
 
 def _candidates(host: str) -> Iterator[tuple[str, ...]]:

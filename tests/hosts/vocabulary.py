@@ -65,6 +65,10 @@ def _replace(given: Mapping[str, Any], project: str) -> Call:
     return made._replace(arguments={"instruction": "change it", **dict(made.arguments)})  # type: ignore[arg-type]
 
 
+def _bash(given: Mapping[str, Any], _project: str) -> Call:
+    return Call("bash", {"description": "run it", **given})
+
+
 def _through_mcp(prefix: str, server: str | None = None) -> dict[str, Word]:
     return {word: made(prefix, server) for word, made in _TOOLS.items()}
 
@@ -93,5 +97,12 @@ WORDS: Mapping[tuple[str, str], Mapping[str, Word]] = {
         "list": _named("list_directory", absolute=True, path="dir_path"),
         "search": _named("grep_search", text="pattern"),
         "run": _named("run_shell_command"),
+    },
+    ("opencode", "hook"): {
+        "read": _named("read", absolute=True, path="filePath"),
+        "edit": _named("edit", absolute=True, path="filePath", old="oldString", new="newString"),
+        "create": _named("write", absolute=True, path="filePath"),
+        "search": _named("grep", text="pattern"),
+        "run": _bash,
     },
 }

@@ -47,10 +47,18 @@ def _before_tool(effect: str | None, reason: str, given: dict[str, Any] | None) 
     return found or None
 
 
+def _before_execute(effect: str | None, reason: str, given: dict[str, Any] | None) -> dict[str, Any] | None:
+    # OpenCode has no answers: its plugin throws the reason of a deny, and puts new arguments in place.
+    if effect == "deny":
+        return {"decision": "deny", "reason": reason}
+    return None if given is None else {"tool_input": given}
+
+
 SAYS = {
     ("claude-code", "PreToolUse"): _pre_tool_use,
     ("claude-code", "PermissionRequest"): _permission_request,
     ("codex", "PreToolUse"): _codex_pre_tool_use,
     ("codex", "PermissionRequest"): _codex_permission_request,
     ("gemini", "BeforeTool"): _before_tool,
+    ("opencode", "tool.execute.before"): _before_execute,
 }

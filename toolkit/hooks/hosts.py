@@ -18,6 +18,7 @@ EVENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "claude-code": ("PreToolUse", "PermissionRequest"),
         "codex": ("PreToolUse", "PermissionRequest"),
         "gemini": ("BeforeTool",),
+        "opencode": ("tool.execute.before",),
     }
 )
 # The events after a tool has run; they get no answer, and show which commands ran.
@@ -26,6 +27,7 @@ AFTER: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "claude-code": ("PostToolUse", "PostToolUseFailure"),
         "codex": ("PostToolUse",),
         "gemini": ("AfterTool",),
+        "opencode": ("tool.execute.after",),
     }
 )
 # The tools whose command a hook can replace, in small letters. PowerShell has another syntax.
@@ -34,11 +36,14 @@ REWRITTEN: Mapping[str, frozenset[str]] = MappingProxyType(
         "claude-code": frozenset({"bash", "monitor"}),
         "codex": frozenset({"bash"}),
         "gemini": frozenset({"run_shell_command"}),
+        "opencode": frozenset({"bash"}),
     }
 )
 # The searches whose file pattern a hook can replace, in small letters, with the argument that has it. Gemini
 # CLI reads one pattern in three ways (ripgrep, git, grep), of which each finds nothing for the others' form.
-NARROWED: Mapping[str, Mapping[str, str]] = MappingProxyType({"claude-code": {"grep": "glob"}})
+NARROWED: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {"claude-code": {"grep": "glob"}, "opencode": {"grep": "include"}}
+)
 # What a hook does with shell commands, the default first. Older versions of Codex run what they cannot
 # rewrite, so there a person has to choose it.
 SHELL_MODES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -46,6 +51,7 @@ SHELL_MODES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "claude-code": ("rewrite", "words", "off"),
         "codex": ("words", "rewrite", "off"),
         "gemini": ("rewrite", "words", "off"),
+        "opencode": ("rewrite", "words", "off"),
     }
 )
 
@@ -68,17 +74,21 @@ UNANSWERED: Mapping[str, frozenset[str]] = MappingProxyType(
             "AfterTool BeforeAgent AfterAgent BeforeModel AfterModel BeforeToolSelection SessionStart"
             " SessionEnd Notification PreCompress"
         ),
+        "opencode": frozenset(),  # the plugin sends its two events and no others
     }
 )
 # Keys in events of programs that read another host's settings (Cursor, Copilot, VS Code).
 FOREIGN_KEYS = _words("cursor_version hookEventName toolName toolArgs toolInput")
 
-# Files with a host's hooks, by their directory. One host's agent must not change another's either.
+# The settings of OpenCode, which also lie in the project itself.
+_OPENCODE = ("opencode.json", "opencode.jsonc")
+# Files and folders with a host's hooks, by their directory. One host's agent must not change another's.
 SETTINGS_FILES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         ".claude": ("settings.json", "settings.local.json"),
         ".codex": ("hooks.json", "config.toml"),
         ".gemini": ("settings.json",),
+        ".opencode": ("plugins", "plugin", *_OPENCODE),
     }
 )
 # The environment variable of each host for its directory, and the name in it.
@@ -86,6 +96,7 @@ _MOVED = (
     ("CLAUDE_CONFIG_DIR", ".claude", ""),
     ("CODEX_HOME", ".codex", ""),
     ("GEMINI_CLI_HOME", ".gemini", ".gemini"),
+    ("OPENCODE_CONFIG_DIR", ".opencode", ""),
 )
 # What a hook does with a host's own folders outside the root: the host decides there, or all is refused.
 OUTSIDE_MODES = ("host", "deny")
@@ -115,7 +126,7 @@ def holds_hooks(path: str) -> bool:
         files = SETTINGS_FILES.get(name)
         if files is not None and (place + 1 == len(names) or names[place + 1] in files):
             return True
-    return False
+    return names[-1] in _OPENCODE
 
 
 def settings_files(root: str) -> list[str]:
@@ -124,16 +135,19 @@ def settings_files(root: str) -> list[str]:
     for variable, name, below in _MOVED:
         if moved := os.environ.get(variable):
             folders[name].append(os.path.join(os.path.abspath(moved), below))
-    return [
+    found = [
         os.path.join(folder, file)
         for name, files in SETTINGS_FILES.items()
         for folder in folders[name]
         for file in files
     ]
+    return found + [os.path.join(root, file) for file in _OPENCODE]
 
 
 def own_places(host: str) -> tuple[str, ...]:
     """Return the absolute paths of a host's own directories, in which the host decides and not the policy."""
+    if host == "opencode":
+        return _opencode_places()
     folder, names = _OWN[host]
     bases = [os.path.join(os.path.expanduser("~"), folder)]
     for variable, name, below in _MOVED:
@@ -141,6 +155,16 @@ def own_places(host: str) -> tuple[str, ...]:
             bases.append(os.path.join(os.path.abspath(moved), below))
     found = [os.path.join(base, name) for base in bases for name in names]
     return (*found, *_output_folders()) if host == "claude-code" else tuple(found)
+
+
+def _opencode_places() -> tuple[str, ...]:
+    """Return where OpenCode puts long outputs and plans, and its skills."""
+    home = os.path.expanduser("~")
+    data = os.environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share")
+    settings = os.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    places = [os.path.join(data, "opencode", name) for name in ("tool-output", "plans")]
+    places += [os.path.join(settings, "opencode", name) for name in ("skills", "skill", "AGENTS.md")]
+    return tuple(map(os.path.abspath, places))
 
 
 def _output_folders() -> list[str]:

@@ -57,6 +57,12 @@ def is_ours(tool: str) -> bool:
     return server == OURS and name in _KNOWN
 
 
+def server_of(joined: str) -> str:
+    """Return the server in a name `server_tool` whose tool file servers have in common; else ""."""
+    found = [joined[: -len(name) - 1] for name in _KNOWN if joined.endswith(f"_{name}")]
+    return min(found, key=len, default="")
+
+
 def read(tool: str, given: Mapping[str, Any]) -> Iterator[Touch]:
     """Return what a call would touch; nothing where no argument has the name of a path."""
     known = _KNOWN.get(_split(tool)[1])

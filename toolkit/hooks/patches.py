@@ -25,7 +25,7 @@ _MOVING = re.compile(r"(?<![\w./-])(?:cd|pushd|popd|chdir|env\s+(?:-C|--chdir))(
 
 def of_tool(given: Mapping[str, Any]) -> Iterator[Touch]:
     """Return the touches of a patch tool; every spelling of its argument is judged."""
-    texts = [_joined(given[key]) for key in ("command", "input", "patch") if key in given]
+    texts = [_joined(given[key]) for key in ("command", "input", "patch", "patchText") if key in given]
     if not texts:
         raise ValueError("no patch")
     for text in texts:

@@ -36,7 +36,7 @@ ANSWERED, BLOCKED = 0, 2
 MAX_EVENT = 64 << 20
 MAX_REASON = 9_000  # characters; a host truncates longer answers, which are then invalid JSON
 # The answer for an ask: the host's own question, if all its versions have one, else a deny.
-ASKS = {"claude-code": "host", "codex": "deny", "gemini": "deny"}
+ASKS = {"claude-code": "host", "codex": "deny", "gemini": "deny", "opencode": "deny"}
 _UNKNOWN = "The policy allows the path, but not what else this tool may do with it"
 _NOBODY = "A person has to decide this, and this program's hooks cannot ask one"
 
@@ -127,6 +127,10 @@ def answer(host: str, options: Options, event: dict[str, Any]) -> dict[str, Any]
         return None
     if name not in EVENTS[host] or FOREIGN_KEYS & event.keys():
         raise Refused("it is not an event of this program")
+    if host == "opencode":
+        from ringfence.toolkit.hooks.opencode import with_server
+
+        event = with_server(event)
     tool, given = _text(event, "tool_name"), event.get("tool_input")
     if not isinstance(given, dict):
         raise Refused("tool_input is not an object")

@@ -45,6 +45,12 @@ def _list(given: Mapping[str, Any]) -> Iterator[Touch]:
         yield Touch("list_directory", READ, folder, (), names=True)
 
 
+def _file_or_list(given: Mapping[str, Any]) -> Iterator[Touch]:
+    """Read a tool that reads a file, and lists the names in a folder."""
+    for touch in _one("read_file", READ, ("filePath",))(given):
+        yield touch._replace(within=("*",), names=True)
+
+
 def _glob(given: Mapping[str, Any]) -> Iterator[Touch]:
     """Read a glob, each alternative of its braces by itself, so that a directory named in one is judged."""
     for pattern in _alternatives(text_of(given, "pattern")):
@@ -214,6 +220,18 @@ TOUCHES: Mapping[str, Mapping[str, Reader]] = MappingProxyType(
             # These name a folder to run in, a page of the host's own manual, and a plan by its name alone.
             **dict.fromkeys(("run_shell_command", "get_internal_docs", "exit_plan_mode"), _nothing),
         },
+        "opencode": {
+            "read": _file_or_list,
+            "write": _one("create_file", WRITE, ("filePath",)),
+            "edit": _one("edit_file", EDIT, ("filePath",)),
+            "multiedit": _one("edit_file", EDIT, ("filePath",)),
+            **dict.fromkeys(("apply_patch", "patch"), _patch),
+            "lsp": _one("read_file", READ, ("filePath",)),
+            "list": _list,
+            "glob": _in("path", _glob),
+            "grep": _in("path", _ripgrep("include")),
+            "bash": _nothing,
+        },
     }
 )
 # The tools that run a command line, with the arguments that can have it.
@@ -224,6 +242,7 @@ SHELLS: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
             ("bash", "shell", "local_shell", "shell_command", "exec_command"), ("command", "cmd")
         ),
         "gemini": {"run_shell_command": ("command",)},
+        "opencode": {"bash": ("command",)},
     }
 )
 

@@ -13,6 +13,7 @@ from ringfence.toolkit.cli.context import refuse_chained, root_of
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.runner import DONE
 from ringfence.toolkit.extras import EXTRAS, install, is_installed
+from ringfence.toolkit.hooks import opencode as plugins
 from ringfence.toolkit.hooks.install import SETTINGS, NotPlain, commands
 from ringfence.toolkit.hooks.install import is_isolated as is_isolated_command
 from ringfence.toolkit.locations import shown
@@ -85,16 +86,23 @@ def _hooks(arguments: argparse.Namespace) -> dict[str, bool]:
     if root is None:
         return {}
     found = {}
-    for host, settings in SETTINGS.items():
-        for named in settings.files.values():
+    for host, files in _hook_files():
+        for named in files:
             file = Path(named).expanduser() if named.startswith("~") else Path(root, named)
             try:
-                runs = commands(file.read_text("utf-8"), host)
+                text = file.read_text("utf-8")
+                runs = plugins.commands(text) if host == plugins.HOST else commands(text, host)
             except (OSError, UnicodeDecodeError, NotPlain):
                 continue  # `hook install` says what is wrong with it
             if runs:
                 found[str(file)] = all(map(is_isolated_command, runs))
     return found
+
+
+def _hook_files() -> list[tuple[str, list[str]]]:
+    """Each host with its files that may have a hook."""
+    found = [(host, list(settings.files.values())) for host, settings in SETTINGS.items()]
+    return [*found, (plugins.HOST, list(plugins.FILES.values()))]
 
 
 def _levels() -> list[dict[str, object]]:

@@ -18,6 +18,7 @@ from ringfence.toolkit.cli.host_commands import record
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.replace_file import replace_text
 from ringfence.toolkit.cli.runner import DONE, FELL_SHORT, UsageError
+from ringfence.toolkit.hooks import opencode as plugins
 from ringfence.toolkit.hooks.hosts import SHELL_MODES
 from ringfence.toolkit.hooks.install import SETTINGS, NotPlain, command, host_rules, installed, removed
 from ringfence.toolkit.hooks.respond import Options, respond
@@ -37,6 +38,11 @@ def codex(arguments: argparse.Namespace, screen: Screen) -> int:
 def gemini(arguments: argparse.Namespace, screen: Screen) -> int:
     """Answer one event of Gemini CLI; the status is 0, or 2 to block the call."""
     return _respond("gemini", arguments, screen)
+
+
+def opencode(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Answer one event of OpenCode's plugin; the status is 0, or 2 to block the call."""
+    return _respond("opencode", arguments, screen)
 
 
 def _respond(host: str, arguments: argparse.Namespace, screen: Screen) -> int:
@@ -67,12 +73,17 @@ def _changed(before: str, file: Path, arguments: argparse.Namespace, screen: Scr
     if arguments.shell not in (None, *SHELL_MODES[host]):
         raise UsageError(f"--shell {arguments.shell}: {host} has {' and '.join(SHELL_MODES[host])}")
     try:
+        if host == plugins.HOST:
+            plugins.check_ours(before)
         if arguments.undo:
-            return removed(before, host)
+            return "" if host == plugins.HOST else removed(before, host)
         given = {name: getattr(arguments, name) for name in _PASSED}
         if given["agent"] == "default":
             given["agent"] = None
-        after = installed(before, host, command(_program(), host, given), shell=arguments.shell != "off")
+        if host == plugins.HOST:
+            after = plugins.plugin(_program(), given, arguments.scope)
+        else:
+            after = installed(before, host, command(_program(), host, given), shell=arguments.shell != "off")
     except NotPlain as error:
         raise UsageError(f"{file}: {error}; it was not changed") from None
     with suppress(PolicyError):  # the hook then blocks every call, with the reason
@@ -124,7 +135,8 @@ def _show_install(file: Path, diff: str, after: str, arguments: argparse.Namespa
     if arguments.undo or screen.as_json:
         return
     screen.line(f"shell commands ({shell}): {_SHELL[shell]}")
-    if shell == "rewrite" and (unseen := host_rules(after, arguments.host)):
+    unseen = [] if arguments.host == plugins.HOST else host_rules(after, arguments.host)
+    if shell == "rewrite" and unseen:
         screen.line(
             "these rules of the program see the command that starts Ringfence, and no longer the agent's own:"
             f" {', '.join(unseen)}; put them under `run` in the policy"
@@ -143,7 +155,7 @@ def _program() -> list[str]:
 
 
 def _settings_file(arguments: argparse.Namespace) -> Path:
-    files = SETTINGS[arguments.host].files
+    files = plugins.FILES if arguments.host == plugins.HOST else SETTINGS[arguments.host].files
     if arguments.scope not in files:
         raise UsageError(f"--scope {arguments.scope}: {arguments.host} has {' and '.join(files)}")
     named = files[arguments.scope]

@@ -107,6 +107,15 @@ HOOKS = (
         "Not every version of Gemini CLI lets a hook ask, so `ask` becomes `deny`; with `--ask host` the"
         " verdict is `ask`.",
     ),
+    _host(
+        "opencode",
+        "OpenCode",
+        "tool.execute.before",
+        "deny",
+        "The plugin that `ringfence hook install opencode` writes sends the event. No plugin of OpenCode can"
+        " ask a person, so `ask` becomes `deny`; with `--ask host` it prints nothing and OpenCode's own"
+        " permissions apply.",
+    ),
     Command(
         "hook install",
         "commands.hook:install",
@@ -114,9 +123,9 @@ HOOKS = (
         (
             opt(
                 "host",
-                choices=("claude-code", "codex", "gemini"),
+                choices=("claude-code", "codex", "gemini", "opencode"),
                 metavar="HOST",
-                says="claude-code, codex or gemini",
+                says="claude-code, codex, gemini or opencode (whose hook is a plugin)",
             ),
             opt(
                 "--scope",
