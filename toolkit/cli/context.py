@@ -196,7 +196,7 @@ def open_in(
 ) -> Session:
     """The session of this name in a root of its own, which the caller has found and trusts."""
     program_files.leave(root)
-    own = argparse.Namespace(**{**vars(arguments), "root": root, "session": session})
+    own = argparse.Namespace(**{"dry_run": False, **vars(arguments), "root": root, "session": session})
     return _opened(own, ask, approver)
 
 

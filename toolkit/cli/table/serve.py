@@ -162,7 +162,7 @@ SERVING = (
         "commands.serve_acp:acp",
         "stand between an editor and an agent that speaks the Agent Client Protocol",
         (
-            *(ROOT, POLICY, AGENT, SESSION, STATE, PLACE, ACP_ASK, *AUDITED, DRY_RUN),
+            *(ROOT, POLICY, AGENT, SESSION, STATE, PLACE, ACP_ASK, *AUDITED),
             opt(
                 "--print-config",
                 choices=("zed", "jetbrains", "emacs"),
