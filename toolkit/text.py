@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 QUOTED = 400  # characters of a foreign text that are displayed
 _UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
 _CONTEXT = 3
+_SHORT_LINES, _SHORT_LINE, _SHORT_BYTES = 40, 200, 4096  # lines, characters of one, bytes of a short diff
 # Comparing n lines with m others costs up to n * m; beyond this the middle counts as replaced whole.
 _COMPARED = 1_000_000
 
@@ -156,6 +157,28 @@ def diff(path: str, before: bytes | None, after: bytes | None) -> str:
         head.insert(0, f"Encoding {shown} {old.encoding} -> {new.encoding}")
     body = [line for group in _groups(split_lines(old.data), split_lines(new.data)) for line in group]
     return "\n".join([*head, *body]) + "\n"
+
+
+def short_diff(whole: str) -> str:
+    """Return the beginning of a diff without the names of its files, for an answer; "" if it has no lines.
+
+    What is left out is counted in a last line. Carriage returns are shown only where some lines lack them.
+    """
+    start = whole.find("@@")
+    if start < 0 or (start and whole[start - 1] != "\n"):
+        return ""
+    lines, kept, left = whole[start:].removesuffix("\n").split("\n"), [], _SHORT_BYTES
+    if all(line.endswith("\r") or line[0] in "@\\" for line in lines):
+        lines = [line.removesuffix("\r") for line in lines]
+    for line in lines[:_SHORT_LINES]:
+        shown = line if len(line) <= _SHORT_LINE else f"{line[:_SHORT_LINE]}…"
+        left -= len(shown.encode("utf-8", "surrogateescape")) + 1
+        if left < 0:
+            break
+        kept.append(shown)
+    if more := len(lines) - len(kept):
+        kept.append(f"[{plural(more, 'more line')} of the diff not shown]")
+    return "\n".join(kept)
 
 
 def count_changed(before: bytes | None, after: bytes | None) -> tuple[int, int]:

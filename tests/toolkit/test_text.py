@@ -172,3 +172,27 @@ def test_patch_applies_our_diffs(
     )
     assert done.returncode == 0, done.stderr
     assert (folder / "f").read_bytes() == after
+
+
+def test_a_short_diff_is_bounded_and_counts_what_it_leaves_out() -> None:
+    old, new = b"x\n" * 30, b"y" * 9000 + b"\n" + b"z\n" * 29
+    lines = text.short_diff(text.diff("a", old, new)).splitlines()
+    assert lines[0] == "@@ -1,30 +1,30 @@" and lines[31] == "+" + "y" * 199 + "…"
+    assert len(lines) == 41 and lines[40] == "[21 more lines of the diff not shown]"
+    wide = text.short_diff(text.diff("a", b"", ("é" * 190 + "\n").encode() * 30))
+    assert len(wide.encode()) <= 4096 + 50 and "more lines" in wide
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "want"),
+    [
+        (b"a\r\nb\r\n", b"a\r\nc\r\n", "@@ -1,2 +1,2 @@\n a\n-b\n+c"),
+        (b"a\r\n", b"a\n", "@@ -1 +1 @@\n-a\r\n+a"),
+        (b"a\r\nb", b"a\r\nb\r\n", "@@ -1,2 +1,2 @@\n a\r\n-b\n\\ No newline at end of file\n+b\r"),
+        (b"\0", b"x", ""),
+        (b"x", b"x", ""),
+        (None, b"", ""),
+    ],
+)
+def test_a_short_diff_of_few_lines_is_all_of_it(old: bytes | None, new: bytes, want: str) -> None:
+    assert text.short_diff(text.diff("a @@\n@@", old, new)) == want

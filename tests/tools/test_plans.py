@@ -94,6 +94,9 @@ class Tree:
     def shown(self, what: Place | Entry, data: bytes, *, alone: bool = True) -> bytes:
         return data
 
+    def may_show(self, place: Place) -> bool:
+        return True
+
     def excerpt(self, what: Place | Entry, data: bytes) -> Screened:
         return Screened(data)
 
@@ -497,8 +500,10 @@ def test_an_edit_tells_where_and_what() -> None:
     plan = Tree({"a": b"1\n2\n3\n"}).call(
         "edit_file", path="a", old_str="2", new_str="x\ny", description="why"
     )
-    assert plan.content == "✓ Edited file: a\n\nReason: why\n\nReplaced at line 2: 1 line by 2 lines"
-    assert plan.data["diff"] == plan.preview == "--- a/a\n+++ b/a\n@@ -1,3 +1,4 @@\n 1\n-2\n+x\n+y\n 3\n"
+    diff = "@@ -1,3 +1,4 @@\n 1\n-2\n+x\n+y\n 3"
+    said = "✓ Edited file: a\n\nReason: why\n\nReplaced at line 2: 1 line by 2 lines"
+    assert plan.content == f"{said}\n\n{diff}"
+    assert plan.data["diff"] == plan.preview == f"--- a/a\n+++ b/a\n{diff}\n"
     assert plan.title == "Edit file a at line 2"
 
 
@@ -578,7 +583,8 @@ def test_lines_are_inserted_and_the_end_of_the_file_stays(
 def test_insertion_tells_where() -> None:
     tree = Tree({"a": b"x\ny\n"})
     plan = tree.call("insert_at_line", path="a", content="q\nr", line=1.0)
-    assert plan.content == "✓ Inserted 2 lines into a after line 1\n\nLines: 4"
+    diff = "@@ -1,2 +1,4 @@\n x\n+q\n+r\n y"
+    assert plan.content == f"✓ Inserted 2 lines into a after line 1\n\nLines: 4\n\n{diff}"
     assert plan.data["line"] == 2
     assert "at the start" in tree.call("insert_at_line", path="a", content="q", line=0).content
     error = refused(tree, "insert_at_line", path="a", content="q", line=99)

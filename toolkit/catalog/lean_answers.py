@@ -12,6 +12,7 @@ from typing import Any
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.file_text import UTF_8
 from ringfence.toolkit.plan.changes import DIRECTORY
+from ringfence.toolkit.text import short_diff
 from ringfence.toolkit.tools import TOOLS, Tool
 
 Fields = dict[str, Any]
@@ -187,6 +188,7 @@ FORMS: Mapping[str, Form] = {
     "paths": Form(_paths, _listed),
     "sizes": Form(_sizes, _sized),
     "lines": Form(_lines, _numbered),
+    "beginning": Form(short_diff, _plain),
     "parts": Form(_parts, _in_parts),
     "reasons": Form(_reasons, _explained),
 }

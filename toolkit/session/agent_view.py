@@ -146,6 +146,12 @@ def _may_read(attempt: Attempt, path: str) -> bool:
         return False
 
 
+def may_read_file(attempt: Attempt, path: str) -> bool:
+    """Whether the agent may read a file without asking, whatever a key of the call's tool says."""
+    effect = attempt.policy.effect(attempt.context.agent, "read", "read", path, False, fold=attempt.fold)
+    return effect is Effect.ALLOW
+
+
 def may_read(policy: Policy, agent: str, path: str, fold: Fold) -> bool:
     """Whether an agent may read a path without asking, as a file and as a directory: the kind may be secret,
     too.

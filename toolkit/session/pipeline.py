@@ -94,6 +94,7 @@ def _view(attempt: Attempt, progress: Progress, approve: Callable[[Attempt, Plan
         opens_below=attempt.opens_below,
         run=partial(_run, attempt, progress, approve),
         screen=_screen(attempt),
+        reads=lambda path: not attempt.enforcing or agent_view.may_read_file(attempt, path),
         limits_reading=partial(reading.is_limited, attempt),
     )
 

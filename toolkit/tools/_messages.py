@@ -167,5 +167,7 @@ def shown_diff(place: Place, before: bytes, after: bytes, view: View) -> str:
     """Return the diff of a change for the agent: secrets that it does not see are masked; empty if the policy
     lets it see nothing of the file.
     """
+    if not view.may_show(place):
+        return ""
     old, new = view.excerpt(place, before).data, view.excerpt(place, after).data
     return "" if old is None or new is None else diff(place.named, old, new)

@@ -24,7 +24,7 @@ _ALIKE = 0.6
 
 def nearest(data: bytes, wanted: bytes, place: Place, view: View) -> str | None:
     """Return in words where the text most like `wanted` is, and what it is; None if nothing is like it."""
-    if view.limits_reading() or not view.may_read(place.real):
+    if not view.may_show(place):
         return None
     seen = view.excerpt(place, data).data
     if seen is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import Place, Plan, Write
-from ringfence.toolkit.text import count_lines, diff, escape, plural
+from ringfence.toolkit.text import count_lines, diff, escape, plural, short_diff
 from ringfence.toolkit.tools import _messages, preconditions
 from ringfence.toolkit.tools._byte_edits import CRLF, check_encoding, newline, with_newline
 from ringfence.toolkit.tools._nearest_text import nearest
@@ -63,14 +63,15 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         check_encoding(before, match.start, match.old + match.new, preconditions.shown(place))
     after = _replaced(before, matches)
     lines = [before.count(b"\n", 0, match.start) + 1 for match in matches]
+    shown = _messages.shown_diff(place, before, after, view)
     content = _messages.message(
         f"✓ Edited file: {escape(place.named)}",
         _messages.labelled("Reason", arguments),
         _summary(matches, lines),
         _messages.encoding(text),
+        short_diff(shown),
     )
     change = Write(place.real, text.encoded(after), text.raw, place.stat)
-    shown = _messages.shown_diff(place, before, after, view)
     more = {} if len(matches) == 1 else {"replacements": len(matches)}
     return Plan(
         content=content,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import Place, Plan, Write
-from ringfence.toolkit.text import count_lines, diff, escape, plural, split_lines
+from ringfence.toolkit.text import count_lines, diff, escape, plural, short_diff, split_lines
 from ringfence.toolkit.tools import _messages, preconditions
 from ringfence.toolkit.tools._byte_edits import check_encoding, insert_lines
 
@@ -40,6 +40,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
             _messages.labelled("Reason", arguments),
             f"Lines: {count_lines(after)}",
             _messages.encoding(text),
+            short_diff(shown),
         ),
         data={
             "path": place.named,

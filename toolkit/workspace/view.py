@@ -78,6 +78,8 @@ class View:
     run: Callable[[dict[str, Any]], CommandRun] = _no_commands
     # Hides what the policy's detectors find in content; None if the policy has no detectors.
     screen: Screen | None = None
+    # Whether the rules for reading, without a key of the tool, allow reading a path without asking.
+    reads: Callable[[str], bool] = lambda _: True
     # Whether limits count what the agent reads: then an answer about a change or an error gives no content.
     limits_reading: Callable[[], bool] = lambda: False
     # The entry that a walk has just yielded, and its open directory.
@@ -225,6 +227,12 @@ class View:
     def may_read(self, path: str, directory: bool = False) -> bool:
         """Whether the policy allows reading `path` without asking."""
         return self.read_effect(path, directory) == Effect.ALLOW
+
+    def may_show(self, place: Place) -> bool:
+        """Whether an answer that is about something else may have content of a file: the agent could read it
+        without asking, and nothing counts what it reads.
+        """
+        return not self.limits_reading() and all(map(self.reads, self.names(place.real)))
 
     def may_know(self, target: str) -> bool:
         """Whether the agent may know that a link leads to a path of the workspace.
