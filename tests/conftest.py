@@ -57,6 +57,7 @@ SLOW = (
     "tests/contract/test_hostile_",
     "tests/contract/test_local.py::test_openat2_and_the_walk_agree",
     "tests/contract/test_local.py::test_where_a_path_leads_is_where_the_system_says",
+    "tests/compared/test_compared.py::test_a_cell_is_what_its_server_does",
     "tests/contract/test_more_stores.py",
     "tests/contract/test_pyfakefs.py",
     "tests/contract/test_s3",
