@@ -22,8 +22,8 @@ from tests.compared.servers import POLICY, Answer, Connection, Server
 
 CASES = Path(__file__).with_name("cases")
 MARKS = {"yes": "✓", "part": "(✓)", "no": "–"}
-SETTLE_SECONDS = 10.0  # how long a process that a call started may take to do its work
-_SEEN = {"contains", "lacks", "matches", "fails", "types", "at_most", "at_least", "keep"}
+SETTLE_SECONDS = 10.0  # how long what a call started may take to do its work
+_SEEN = {"contains", "lacks", "matches", "fails", "types", "at_most", "at_least", "keep", "again"}
 _STEPS = {"call", "with", "write", "command"} | _SEEN
 _CELL = {"mark", "text", "steps", "after", "no_tool", "no_parameter", "has_tool"}
 
@@ -155,22 +155,29 @@ def run(cell: Cell, row: Row, server: Server, connection: Connection, place: Pla
     kept = ""
     for number, step in enumerate(cell.steps):
         filled = place.filled(step, row, server, kept)
-        answer = take(filled, row, connection, place)
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while True:
+            answer = take(filled, row, connection, place)
+            problems = list(_differs(filled, answer)) if answer else []
+            if not problems or not step.get("again") or time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
         if answer is None:
             continue
-        for problem in _differs(filled, answer):
-            yield f"step {number}: {problem}\n{answer.text[:2000]}"
+        yield from (f"step {number}: {problem}\n{answer.text[:2000]}" for problem in problems)
         if "keep" in step and (found := re.search(step["keep"], answer.text)):
             kept = found[1]
+    yield from _settled(place.root / row.id, place.filled(cell.after, row, server))
+
+
+def _settled(folder: Path, wanted: dict[str, Any]) -> list[str]:
+    """Give how the files differ from what is wanted; a process that a call started may still be at work."""
     deadline = time.monotonic() + SETTLE_SECONDS
-    wanted = place.filled(cell.after, row, server)
-    while problems := [
-        each for name, want in wanted.items() for each in _left(place.root / row.id, name, want)
-    ]:
+    while problems := [each for name, want in wanted.items() for each in _left(folder, name, want)]:
         if time.monotonic() > deadline:
-            yield from problems
-            return
+            break
         time.sleep(0.05)
+    return problems
 
 
 def _names(connection: Connection, kind: str) -> Iterator[str]:
