@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from ringfence.policy.errors import Where
+from ringfence.policy.upstreams.rows import CALL, Upstreams
 
 ACTIONS = ("read", "write", "delete")  # by how much they change
 KINDS = ("create", "replace", "edit")  # of writing: a new name, the whole content of a file, a part of it
@@ -19,7 +20,7 @@ WRITE_KINDS: Final = tuple(f"write.{kind}" for kind in KINDS)  # as keys of a po
 RUN: Final = "run"  # the action of a command line; its rules are patterns of words, not of paths
 RUN_TOOL: Final = "run_command"  # the tool whose effects on files need `write` and `delete`
 GRAVITY: Mapping[str, int] = MappingProxyType(
-    {**{action: n for n, action in enumerate((*ACTIONS, RUN))}, **dict.fromkeys(WRITE_KINDS, 1)}
+    {**{action: n for n, action in enumerate((*ACTIONS, RUN, CALL))}, **dict.fromkeys(WRITE_KINDS, 1)}
 )
 DEFAULT_AGENT = "default"
 
@@ -107,7 +108,7 @@ def counted_actions(
 
 def names_action(key: str) -> bool:
     """Return whether a key of a policy is an action or a kind of writing, and no tool."""
-    return key in ACTIONS or key in WRITE_KINDS
+    return key in ACTIONS or key in WRITE_KINDS or key == CALL
 
 
 def kinds_of(tool: str) -> tuple[str, ...]:
@@ -519,6 +520,7 @@ class Content:
     run_floor: tuple[Mandatory, ...] = ()  # mandatory items with `commands`
     commands: Commands | None = None
     unused_sets: tuple[tuple[str, Where], ...] = ()  # names with their places, for a finding
+    upstreams: Upstreams = field(default_factory=lambda: _EMPTY)  # the tools of other MCP servers, by server
 
     @property
     def rules_commands(self) -> bool:

@@ -26,6 +26,7 @@ STANDARD = sys.stdlib_module_names
 READS_POLICIES = (
     "policy.loading.loader",
     "policy.loading.ready_made",
+    "policy.loading.upstream_tables",
     "policy.evaluation.cases",
     "policy.loading.cache",
 )
@@ -192,20 +193,22 @@ MAY_IMPORT = {
     "policy.byte_names": words(""),
     "policy.invisible_characters": words(""),
     "policy.errors": words("policy.invisible_characters"),
-    "policy.model": words("policy.errors"),
+    "policy.model": words("policy.errors policy.upstreams"),
     "policy.patterns": words("policy.byte_names policy.invisible_characters"),
     "policy.rule_list": words("policy.errors policy.model"),
     "policy.commands": words("policy.invisible_characters policy.model policy.patterns"),
     "policy.detection": words("policy.model"),
-    "policy.evaluation": words("policy.commands policy.model policy.patterns policy.rule_list"),
+    "policy.evaluation": words(
+        "policy.commands policy.model policy.patterns policy.rule_list policy.upstreams"
+    ),
     "policy.analysis": words(
         "policy.commands policy.evaluation policy.invisible_characters policy.model policy.patterns"
-        " policy.rule_list"
+        " policy.rule_list policy.upstreams"
     ),
     "policy.lint": words("policy.analysis policy.errors policy.evaluation policy.model policy.patterns"),
     "policy.loading": words(
-        "policy.commands policy.detection policy.errors policy.evaluation policy.invisible_characters"
-        " policy.model policy.patterns policy.rule_list"
+        "policy.commands policy.detection policy.errors policy.evaluation"
+        " policy.invisible_characters policy.model policy.patterns policy.rule_list policy.upstreams"
     ),
     "policy.formatting": words(
         "policy.errors policy.invisible_characters policy.lint policy.loading policy.model"
@@ -293,6 +296,7 @@ MAY_IMPORT = {
     "toolkit.catalog": words(
         "policy policy.analysis policy.model toolkit.call toolkit.errors toolkit.file_text toolkit.plan"
         " toolkit.text toolkit.tools"
+        " policy.upstreams toolkit.upstream"
     ),
     "toolkit.undo": words(
         "toolkit.errors toolkit.history toolkit.paths toolkit.plan toolkit.progress toolkit.protected_paths"
@@ -304,6 +308,7 @@ MAY_IMPORT = {
         " toolkit.fake_fs toolkit.file_text toolkit.history toolkit.locations toolkit.paths toolkit.plan"
         " toolkit.private_files toolkit.progress toolkit.state toolkit.storage toolkit.task_ids toolkit.tasks"
         " toolkit.text toolkit.tools toolkit.undo toolkit.workspace"
+        " policy.upstreams toolkit.upstream"
     ),
     "toolkit.commands": words(
         "policy policy.byte_names policy.invisible_characters policy.model policy.patterns toolkit.errors"
@@ -322,10 +327,15 @@ MAY_IMPORT = {
         " toolkit.file_ownership toolkit.grant_patterns toolkit.paths toolkit.plan toolkit.storage"
         " toolkit.text toolkit.workspace"
     ),
+    "policy.upstreams": words(""),
+    "toolkit.upstream": words(
+        "policy.loading policy.upstreams toolkit.call toolkit.commands toolkit.errors toolkit.progress"
+        " toolkit.sandbox toolkit.text toolkit.version"
+    ),
     "toolkit.mcp": words(
-        "toolkit.approvals toolkit.audit toolkit.call toolkit.catalog toolkit.errors toolkit.grant_patterns"
-        " toolkit.granting toolkit.line_reader toolkit.locations toolkit.progress toolkit.session"
-        " toolkit.text toolkit.version"
+        "toolkit.approvals toolkit.audit toolkit.call toolkit.catalog toolkit.errors"
+        " toolkit.grant_patterns toolkit.granting toolkit.line_reader toolkit.locations"
+        " toolkit.progress toolkit.session toolkit.text toolkit.upstream toolkit.version"
     ),
     "toolkit.acp": words(
         "policy policy.commands policy.model toolkit.approvals toolkit.call toolkit.errors toolkit.granting"
@@ -369,6 +379,7 @@ MAY_IMPORT = {
         " toolkit.protected_paths toolkit.review toolkit.rule_offers toolkit.sandbox toolkit.session"
         " toolkit.state toolkit.state_repair toolkit.storage toolkit.text toolkit.tools toolkit.version"
         " toolkit.workspace"
+        " policy.upstreams toolkit.upstream"
     ),
     "toolkit.testing": words(
         "policy policy.errors policy.evaluation policy.model toolkit.approvals toolkit.audit toolkit.call"
@@ -498,6 +509,7 @@ MAY_WRITE = {
     "toolkit.state_repair.salvage": "a new store beside a damaged one",
     "toolkit.state_repair.damaged_database": "a copy of a damaged store",
     "toolkit.private_files": "the modes of its own store",
+    "toolkit.upstream.launch": "the scratch directory of a server",
     "toolkit.commands.scratches": "what commands changed, beside its own store",
     "toolkit.history.content_files": "the contents beside its own store",
     "toolkit.state.migrations": "a copy of its own store",

@@ -116,6 +116,19 @@ CODES: dict[str, Code] = {
     "directory_not_empty": Code(
         "error", "agent", "the directory is not empty", "delete what is in it first, or use the delete tool"
     ),
+    "upstream_unavailable": Code(
+        "error",
+        "host",
+        "another MCP server, to which the call goes, does not run or does not answer",
+        "tell the user; do not send the call again before it is known whether it was done",
+        "its standard error says more; see whether its command runs by itself",
+    ),
+    "upstream_error": Code(
+        "error",
+        "agent",
+        "another MCP server, to which the call goes, could not do it",
+        "read its answer and change the arguments",
+    ),
     "partial_failure": Code(
         "error",
         "host",

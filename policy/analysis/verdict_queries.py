@@ -29,6 +29,7 @@ from ringfence.policy.model import (
 )
 from ringfence.policy.patterns.syntax import Fold, Folding
 from ringfence.policy.rule_list import RuleList
+from ringfence.policy.upstreams.rows import CALL
 
 Effects = frozenset[Effect]
 # A tier's lists: by tool, by kind of writing, by action, by `*`.
@@ -114,6 +115,7 @@ def pairs(policies: Sequence[Engine]) -> list[tuple[str, str]]:
             named.update(item.keys, item.except_tools)
     kinds = any(policy.has_kinds for policy in policies)
     found = [(each, each) for action in ACTIONS for each in asked_actions("", action, kinds=kinds)]
+    found += [(CALL, CALL)] if CALL in named or any(each.content.upstreams for each in policies) else []
     for tool in sorted(key for key in named if key != "*" and not names_action(key)):
         needs = path_needs(tool, tools) if tool in tools else ()
         needed = dict.fromkeys(action for action, _ in needs)

@@ -21,6 +21,8 @@ from ringfence.policy.model import (
     path_needs,
 )
 from ringfence.policy.patterns.syntax import Fold, Folding
+from ringfence.policy.upstreams.rows import CALL, Row
+from ringfence.policy.upstreams.rows import needs_of as needs_of_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,10 @@ def needs_of(policy: Engine, case: Case) -> tuple[Need, ...]:
         action, _, kind = case.tool.partition(".")
         return (Need(action, case.path, case.directory, kind=kind),)
     pairs = path_needs(case.tool, policy.tools)
+    if tuple(pairs) == needs_of_row(Row()):
+        return (Need(CALL, case.tool),)
     first = pairs[0][1] if pairs else ""
-    kinds = kinds_of(case.tool)
+    kinds = kinds_of(case.tool) if case.tool in POLICY_TOOLS else ()  # any kind, of another server's tool
     usual = next((kind for kind in kinds if not case.exists or kind != "create"), "")
     needs = [
         Need(

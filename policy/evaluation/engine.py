@@ -49,6 +49,7 @@ from ringfence.policy.model import (
 )
 from ringfence.policy.patterns.matcher import ROOT, Matcher, Matches
 from ringfence.policy.patterns.syntax import Fold, parse_agent
+from ringfence.policy.upstreams.rows import CALL, needs_by_key
 
 _MAX_QUERIES = 4_096
 
@@ -81,7 +82,8 @@ class Engine:
         self._projections: dict[object, Self] = {}
         self.revision = revision
         self.files = files
-        self.tools = MappingProxyType({**LANGUAGE_TOOLS, **(tools or {})})
+        upstream = dict(needs_by_key(content.upstreams)) if content.upstreams else {}
+        self.tools = MappingProxyType({**LANGUAGE_TOOLS, **upstream, **(tools or {})})
         self._table = RuleTable(content)
         self._names = {name: parse_agent(name) for name in content.agents}
         self._machines: dict[Fold, Matcher] = {}
@@ -331,6 +333,8 @@ class Engine:
         the kinds apart.
         """
         own = "" if names_action(tool) else tool
+        if action == CALL:
+            return ((own, "", CALL, ""),)  # `*` is everything that is done to a path
         written = action.partition(".")[0]
         if written != "write" or not self.has_kinds:
             return ((own, "", written, "*"),)

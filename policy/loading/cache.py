@@ -30,7 +30,7 @@ else:
 
 _JUDGE = os.path.dirname(os.path.dirname(__file__))
 VARIABLE = "RINGFENCE_CACHE"  # "off", or a directory
-_FORMAT = 5
+_FORMAT = 6
 _MAX_SOURCE = 1024 * 1024
 _MAX_BYTES = 64 * 1024 * 1024
 _MOST = 256  # entries; beyond that the oldest half is removed

@@ -24,6 +24,7 @@ from ringfence.policy.loading.values import Budget, Draft, Drafts, Reader, Tiere
 from ringfence.policy.loading.yaml_tree import MAX_BYTES, Node, Report, compose, decode
 from ringfence.policy.model import LANGUAGE_TOOLS, RUN, Agent, Case, Content, Limit, LimitMap, Retention
 from ringfence.policy.rule_list import RuleList
+from ringfence.policy.upstreams.rows import Row, Upstreams
 
 Unsaved = Mapping[str, bytes]
 _MAX_FILES = 64
@@ -95,6 +96,7 @@ class _Loading:
         self.sources: list[str] = []
         self.digest = hashlib.sha256()
         self.budget = Budget()
+        self.upstreams: dict[str, dict[str, Row]] = {}
         self.cases: tuple[Case, ...] = ()
         self.sets: dict[
             str, Sets
@@ -155,9 +157,9 @@ class _Loading:
         read = Read()
         sets: dict[str, Any] = {}
         if root:
-            reader = Reader(report, self.known, self.budget)
-            for node in read_extends(reader, root):
+            for node in read_extends(Reader(report, self.known, self.budget), root):
                 sets |= self._extend(node, report, folder, trail, keep)
+            reader = Reader(report, self.known, self.budget, self.upstreams)
             reader.sets = sets or None
             read = read_policy(reader, root)
         self.digest.update(len(data).to_bytes(8, "big") + data)
@@ -203,7 +205,7 @@ class _Loading:
     def loaded(self) -> Loaded:
         if self.problems:
             raise PolicyError(self.problems, self.tried)
-        content, problems = _together(self.reads, self.cases, self.budget)
+        content, problems = _together(self.reads, self.cases, self.budget, self.upstreams)
         if problems:
             raise PolicyError(problems, self.tried)
         return Loaded(content, self.digest.hexdigest(), tuple(self.files), tuple(self.sources))
@@ -233,7 +235,9 @@ def _bytes(path: Path, report: Report, at: tuple[Report, Node] | None) -> bytes 
 # Merging files: tier by tier and key by key, the base's entries first.
 
 
-def _together(reads: list[Read], cases: tuple[Case, ...], shared: Budget) -> tuple[Content, list[Problem]]:
+def _together(
+    reads: list[Read], cases: tuple[Case, ...], shared: Budget, upstreams: Upstreams
+) -> tuple[Content, list[Problem]]:
     everybody = Tiered()
     agents: dict[str, Tiered] = {}
     settings: dict[str, Any] = {}
@@ -271,6 +275,7 @@ def _together(reads: list[Read], cases: tuple[Case, ...], shared: Budget) -> tup
             if each.where not in shared.used_sets
         ),
         retention=Retention(**retention),
+        upstreams=upstreams,
         **settings,
     )
     return content, problems

@@ -81,7 +81,7 @@ PROBLEMS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "rule_key_unknown": (
             "a rule's key is neither a tool nor an action",
-            "actions are read, write, delete and run; * is every path",
+            "actions are read, write, delete, run and call; * is every path",
         ),
         "set_unknown": ("a set of patterns is used and not defined", "write it under sets"),
         "value_invalid": (

@@ -52,8 +52,8 @@ def read_policy(reader: Reader, root: Node) -> Read:
     if "version" not in found and root.kind == "mapping":
         hint = "begin with: version: 1"
         reader.report.add("key_missing", "the key 'version' is missing", root, hint, length=1)
-    # The names of sets first: every other section may use them.
-    for key in sorted(found, key="sets".__ne__):
+    # Sets and servers first: every other section may name them.
+    for key in sorted(found, key=lambda name: name not in ("sets", "upstreams")):
         KEYS[key](reader, found[key], out)
     return out
 
@@ -277,6 +277,12 @@ def _retention(reader: Reader, node: Node, out: Read) -> None:
     out.retention = values
 
 
+def _upstreams(reader: Reader, node: Node, _out: Read) -> None:
+    from ringfence.policy.loading.upstream_section import read_upstreams  # few policies have servers
+
+    read_upstreams(reader, node)
+
+
 KEYS: Mapping[str, Callable[[Reader, Node, Read], None]] = {
     "agents": _agents,
     "cases": _cases,
@@ -292,5 +298,6 @@ KEYS: Mapping[str, Callable[[Reader, Node, Read], None]] = {
     "rules": _rules,
     "sets": _sets,
     "tasks": _tasks,
+    "upstreams": _upstreams,
     "version": _version,
 }

@@ -30,6 +30,7 @@ from ringfence.policy.model import (
     Tier,
 )
 from ringfence.policy.rule_list import Columns, RuleList
+from ringfence.policy.upstreams.rows import PathArgument, Row
 
 MISTAKES = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _EFFECTS = tuple(Effect)
@@ -67,6 +68,10 @@ def to_plain(content: Content) -> dict[str, Any]:
         "run": _list_out(content.run),
         "run_floor": [_item_out(each) for each in content.run_floor],
         "commands": _commands_out(content.commands),
+        "upstreams": {
+            name: {tool: _row_out(row) for tool, row in table.items()}
+            for name, table in content.upstreams.items()
+        },
     }
 
 
@@ -98,6 +103,10 @@ def from_plain(data: Mapping[str, Any]) -> Content:
         run=_list_in(data["run"], "global", None),
         run_floor=tuple(_item_in(*item) for item in data["run_floor"]),
         commands=_commands_in(data["commands"]),
+        upstreams={
+            name: {tool: _row_in(*row) for tool, row in table.items()}
+            for name, table in data["upstreams"].items()
+        },
     )
 
 
@@ -155,6 +164,20 @@ def _commands_in(data: Any) -> Commands | None:
     require, network, discard, through, most, *places = data
     at = [tuple(_where_in(each) for each in listed) for listed in places]
     return Commands(require, network, tuple(discard), tuple(through), CommandLimits(*most), *at)
+
+
+def _row_out(row: Row) -> list[Any]:
+    return [[[*_argument_out(each)] for each in row.arguments], row.calls]
+
+
+def _argument_out(each: PathArgument) -> tuple[Any, ...]:
+    return each.selector, each.actions, each.below, each.mirrors, each.default
+
+
+def _row_in(arguments: list[Any], calls: bool) -> Row:
+    return Row(
+        tuple(PathArgument(selector, tuple(actions), *rest) for selector, actions, *rest in arguments), calls
+    )
 
 
 def _case_out(case: Case) -> list[Any]:

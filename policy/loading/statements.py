@@ -20,6 +20,7 @@ from ringfence.policy.model import (
     names_action,
     path_needs,
 )
+from ringfence.policy.upstreams.rows import CALL, Row, needs_of, split_key
 
 
 def read_case(reader: Reader, node: Node) -> Case | None:
@@ -43,7 +44,7 @@ def read_case(reader: Reader, node: Node) -> Case | None:
     if "want" not in found and node.kind == "mapping":
         reader.report.add("key_missing", "the key 'want' is missing", node, length=1)
     agent = reader.text(found["agent"], "an agent's name") if "agent" in found else DEFAULT_AGENT
-    path = _place(reader, found, command=command)
+    path = _place(reader, found, tool, command=command)
     to = reader.path(found["to"], "a path") if "to" in found else None
     amounts = {key: reader.number(found[key], key) for key in ("files", "bytes") if key in found}
     want = reader.effect(found["want"]) if "want" in found else None
@@ -91,7 +92,7 @@ def _object(reader: Reader, node: Node, found: Mapping[str, Node], tool: str | N
         reader.report.add(
             "key_missing", "the key 'command' is missing", found.get("path", node), hint, length=1
         )
-    elif not command and "path" not in found and node.kind == "mapping":
+    elif not command and "path" not in found and node.kind == "mapping" and not _is_called(reader, tool):
         either = (
             "add path: for a file that it changes, or command: for the line" if tool == RUN_TOOL else None
         )
@@ -99,8 +100,20 @@ def _object(reader: Reader, node: Node, found: Mapping[str, Node], tool: str | N
     return command
 
 
-def _place(reader: Reader, found: Mapping[str, Node], *, command: bool) -> tuple[str, bool] | None:
-    """Read the path of a case with whether it is a directory, or the text of its command."""
+def _is_called(reader: Reader, tool: str | None) -> bool:
+    """Whether a tool has no paths, and is judged by its own name."""
+    return tool is not None and tuple(reader.tools.get(tool, ())) == needs_of(Row())
+
+
+def _place(
+    reader: Reader, found: Mapping[str, Node], tool: str | None, *, command: bool
+) -> tuple[str, bool] | None:
+    """Read the path of a case with whether it is a directory, the text of its command, or its tool's name."""
+    if tool is not None and _is_called(reader, tool):
+        if "path" in found:
+            message = f"{tool} has no path"
+            reader.report.add("case_invalid", message, found["path"], "leave the path out")
+        return tool, False
     if command:
         text = reader.text(found["command"], "a command")
         return None if text is None else (text, False)
@@ -124,7 +137,7 @@ def _parents(reader: Reader, node: Node, tool: str) -> Parents:
 
 def _exists(reader: Reader, node: Node, tool: str) -> bool:
     """Read whether a file is there already where a case's tool writes."""
-    if "create" not in kinds_of(tool) or names_action(tool):
+    if "create" not in kinds_of(tool) or names_action(tool) or split_key(tool):
         message = f"whether a file exists makes no difference to {tool}"
         hint = (
             "write action: write.create, write.replace or write.edit" if tool == "write" else "leave it out"
@@ -144,7 +157,7 @@ def _subject(reader: Reader, node: Node, found: Mapping[str, Node], what: str) -
             )
         return None
     if names == ["action"]:
-        return reader.word(found["action"], (*ACTIONS, *WRITE_KINDS, RUN), "an action")
+        return reader.word(found["action"], (*ACTIONS, *WRITE_KINDS, RUN, CALL), "an action")
     return reader.tool(found["tool"])
 
 
@@ -161,6 +174,8 @@ def read_invariant(reader: Reader, kind: str, node: Node) -> list[Invariant]:
         paths = [reader.word_pattern(found["command"])]
     else:
         paths = [text for text, _ in reader.patterns(found["path"])] if "path" in found else []
+        if action is not None and _is_called(reader, action):
+            paths = [action]
     verdict = reader.effect(found["verdict"]) if "verdict" in found else None
     reason = reader.text(found["reason"], "a reason") if "reason" in found else None
     if action is None or verdict is None or agent is None or (action == RUN) > command:

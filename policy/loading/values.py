@@ -20,6 +20,7 @@ from ringfence.policy.model import ACTIONS, DEAD_TOOLS, EFFECTS, PERIODS, RUN, W
 from ringfence.policy.patterns.matcher import ROOT
 from ringfence.policy.patterns.syntax import PatternError, check, parse
 from ringfence.policy.rule_list import RuleList
+from ringfence.policy.upstreams.rows import CALL, Row, Table, key_of, needs_of, split_key
 
 MAX_CHARACTERS = 2_000_000  # in all patterns of a policy together, braces expanded
 
@@ -75,13 +76,37 @@ class Reader:
     """
 
     def __init__(
-        self, report: Report, tools: Mapping[str, Sequence[tuple[str, str]]], budget: Budget
+        self,
+        report: Report,
+        tools: Mapping[str, Sequence[tuple[str, str]]],
+        budget: Budget,
+        upstreams: dict[str, dict[str, Row]] | None = None,
     ) -> None:
         self.report = report
-        self.tools = tools
+        self.tools = dict(tools)
         self.budget = budget
+        self.upstreams = {} if upstreams is None else upstreams  # shared: what extends this file knows them
         self.sets: Sets | None = None  # None: no set is known, and "@x" is a pattern like any other
-        self.keys = [*ACTIONS, *WRITE_KINDS, RUN, *tools, "*"]
+        self.keys = [*ACTIONS, *WRITE_KINDS, RUN, CALL, *tools, "*"]
+        for name in self.upstreams:
+            self.add_upstream(name, {})
+
+    def add_upstream(self, name: str, table: Table) -> None:
+        """Make the tools of a server known, besides those that are known of it."""
+        known = self.upstreams.setdefault(name, {})
+        known.update(table)
+        found = {key_of(name, tool): needs_of(row) for tool, row in known.items()}
+        self.tools |= found
+        self.keys += [key for key in found if key not in self.keys]
+
+    def _is_upstream_tool(self, key: str) -> bool:
+        """Whether a key names a tool of a known server; one that no table has is added, without paths."""
+        named = split_key(key)
+        if named is None or named[0] not in self.upstreams:
+            return False
+        if named[1] not in self.upstreams[named[0]]:
+            self.add_upstream(named[0], {named[1]: Row()})
+        return True
 
     # Values
 
@@ -265,8 +290,11 @@ class Reader:
 
     def rule_key(self, node: Node, extra: str = "") -> str | None:
         """Return the name of a tool or action, or `*`."""
-        if node.kind == "scalar" and node.text in self.keys:
+        if node.kind == "scalar" and (node.text in self.keys or self._is_upstream_tool(node.text)):
             return node.text
+        named = split_key(node.text) if node.kind == "scalar" else None
+        if named is not None and not extra and not nearest(node.text, self.keys):
+            extra = f"for a tool of the MCP server '{named[0]}', name the server under upstreams"
         instead = DEAD_TOOLS.get(node.text) if node.kind == "scalar" else None
         close = nearest(node.text, self.keys) if node.kind == "scalar" else None
         if instead:
@@ -282,7 +310,7 @@ class Reader:
         if node.text in DEAD_TOOLS:
             self.rule_key(node)
             return None
-        if node.kind == "scalar" and node.text in self.tools:
+        if node.kind == "scalar" and (node.text in self.tools or self._is_upstream_tool(node.text)):
             return node.text
         close = nearest(node.text, self.tools) if node.kind == "scalar" else None
         hint = f"did you mean '{close}'?" if close else f"tools are {', '.join(sorted(self.tools))}"
@@ -318,6 +346,10 @@ class Reader:
         if node.text == RUN and node.kind == "scalar":
             hint = "limit the files that commands change under run_command; time and memory under commands"
             self.report.add("value_invalid", "running a command changes no file by itself", node, hint)
+            return None
+        if node.text == CALL and node.kind == "scalar":
+            hint = "limit read, write and delete; a tool without paths counts no files"
+            self.report.add("value_invalid", "a call without paths changes no file that is known", node, hint)
             return None
         return self.rule_key(node)
 

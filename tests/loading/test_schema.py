@@ -14,6 +14,7 @@ from ringfence.policy import PolicyError, loads
 from ringfence.policy.evaluation.limits import LIMITS
 from ringfence.policy.loading.sections import KEYS
 from ringfence.policy.model import LANGUAGE_TOOLS, RUN, WRITE_KINDS
+from ringfence.policy.upstreams.rows import CALL
 from ringfence.toolkit.catalog.policy_schema import policy_schema
 
 SCHEMA = policy_schema(json.loads(Path(policy.__file__).with_name("schema.json").read_text(encoding="utf-8")))
@@ -69,10 +70,10 @@ def test_it_names_all_that_the_loader_knows() -> None:
     keys = {*policy.ACTIONS, *LANGUAGE_TOOLS, "*"}
     definitions = SCHEMA["$defs"]
     assert set(SCHEMA["properties"]) == set(KEYS)
-    assert set(definitions["rules"]["properties"]) == {*keys, *WRITE_KINDS, RUN}
+    assert set(definitions["rules"]["properties"]) == {*keys, *WRITE_KINDS, RUN, CALL}
     assert set(definitions["limits"]["properties"]) == keys
-    assert set(definitions["key"]["enum"]) == {*keys, *WRITE_KINDS, RUN}
-    assert set(definitions["tool"]["enum"]) == set(LANGUAGE_TOOLS)
+    assert set(definitions["key"]["anyOf"][0]["enum"]) == {*keys, *WRITE_KINDS, RUN, CALL}
+    assert set(definitions["tool"]["anyOf"][0]["enum"]) == set(LANGUAGE_TOOLS)
     assert set(definitions["limit"]["properties"]) == {*LIMITS, "per", "over"}
     assert definitions["base"]["anyOf"][0]["enum"] == list(policy.READY_MADE)
 

@@ -20,8 +20,9 @@ PAGE = (Path(policy.__file__).resolve().parent.parent / "docs/reference/policy-l
 
 
 def test_the_example_loads() -> None:
-    (text,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.M | re.S)
+    text, servers = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.M | re.S)
     assert len(loads(text).content.agents) == 2
+    assert list(loads(f"version: 1\n{servers}").content.upstreams) == ["files", "notes"]
 
 
 @pytest.mark.parametrize("word", [*KEYS, *LIMITS, *policy.ACTIONS, *policy.TOOL_ACTIONS, *policy.READY_MADE])

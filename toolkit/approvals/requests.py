@@ -76,9 +76,10 @@ class Request:
     def rules(self) -> frozenset[str]:
         """Return the rules that ask: a grant with a wider scope covers them.
 
-        None where a limit, an unrecoverable deletion or content asks: a grant for these covers one call only.
+        None where a limit, an unrecoverable deletion, content or doubt about another server asks: a grant for
+        these covers one call only.
         """
-        if any(self.decision.get(name) for name in ("limit", "not_recoverable", "content")):
+        if any(self.decision.get(name) for name in ("limit", "not_recoverable", "content", "once")):
             return frozenset()
         return frozenset(map(spelled, self.asks or (self.decision.get("rule"),)))
 

@@ -63,6 +63,11 @@ def offers(
     return tuple(found)
 
 
+def effects_of(policy: Policy, agent: str, tool: Tool) -> frozenset[Effect]:
+    """Return the verdicts that calls of a tool can get; none but deny only if that is certain."""
+    return _effects(policy, agent, tool, {}, exact=False)
+
+
 def _effects(
     policy: Policy, agent: str, tool: Tool, known: dict[tuple[object, ...], frozenset[Effect]], *, exact: bool
 ) -> frozenset[Effect]:

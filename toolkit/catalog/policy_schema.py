@@ -23,13 +23,13 @@ def policy_schema(document: dict[str, Any]) -> dict[str, Any]:
         for section, values in (("rules", _map(tool)), ("limits", "ceiling")):
             entry = {"description": _description(tool), "$ref": f"#/$defs/{values}"}
             definitions[section]["properties"][tool.name] = entry
-    definitions["key"]["enum"] += [tool.name for tool in keys]
+    definitions["key"]["anyOf"][0]["enum"] += [tool.name for tool in keys]
     for name, actions in (("some_content", {"read", "write"}), ("some_reading", {"read"})):
         more = [tool.name for tool in keys if _actions(tool) & actions]
         one, several = definitions[name]["anyOf"]
         one["enum"] += more
         several["contains"]["enum"] += more
-    definitions["tool"]["enum"] = sorted({RUN_TOOL, *(tool.name for tool in tools)})
+    definitions["tool"]["anyOf"][0]["enum"] = sorted({RUN_TOOL, *(tool.name for tool in tools)})
     case = definitions["case"]
     case["if"]["properties"]["tool"]["enum"] = [tool.name for tool in tools if _has_two_paths(tool)]
     makers = [tool.name for tool in tools if POLICY_TOOLS[tool.name].makes_parents]

@@ -71,7 +71,7 @@ def run(  # noqa: PLR0913  the parts of one run, by name
     `level_unavailable`, `command_failed` or `cancelled`.
     """
     seen = surroundings(workspace, within, opens_below, policy.through, progress.check)
-    environment, left_out = _environment(dict(os.environ))
+    environment, left_out = plain_environment(dict(os.environ))
     limits = policy.limits
     spec = Spec(
         argv=(_shell(), "-c", order.command),
@@ -158,7 +158,7 @@ def _shell() -> str:
     return next((shell for shell in _SHELLS if os.access(shell, os.X_OK)), _SHELLS[-1])
 
 
-def _environment(given: dict[str, str]) -> tuple[dict[str, str], int]:
+def plain_environment(given: dict[str, str]) -> tuple[dict[str, str], int]:
     """Return the environment without what may be secret, and the number of variables left out."""
     kept = {name: value for name, value in given.items() if not _SECRET.search(name)}
     kept.pop("TMPDIR", None)  # the command has a /tmp of its own

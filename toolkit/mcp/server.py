@@ -41,6 +41,7 @@ from ringfence.toolkit.version import version
 
 if TYPE_CHECKING:
     from ringfence.toolkit.approvals.requests import Request
+    from ringfence.toolkit.mcp.upstream_tools import UpstreamTools
     from ringfence.toolkit.session.session import Session
 
 _ROUNDS = 3  # how often one call asks the user, if its plan keeps changing
@@ -87,6 +88,7 @@ class Server:
 
     With a `channel` questions go there and never to the client. `note` receives every call: its tool, its
     result and its duration in seconds. `answers` is one of ANSWERS; `prefix` is before the name of each tool.
+    `upstream` has the tools of other servers.
     """
 
     def __init__(  # noqa: PLR0913  every choice by name
@@ -100,8 +102,10 @@ class Server:
         channel: Channel | None = None,
         answers: str = BOTH,
         prefix: str = "",
+        upstream: UpstreamTools | None = None,
     ) -> None:
         self.session = session
+        self.upstream = upstream
         self._answers = answers
         self._names = ToolNames(prefix)
         self.channel = channel
@@ -165,7 +169,7 @@ class Server:
                 peer,
                 {
                     "supportedVersions": [*STATELESS, *reversed(HANDSHAKE)],
-                    "capabilities": {"tools": {}},
+                    "capabilities": self._capabilities(),
                     "ttlMs": _LIST_GOOD_FOR,
                     "cacheScope": "private",
                     **self._instructions_field(),
@@ -188,16 +192,25 @@ class Server:
         known.capabilities = capabilities
         return {
             "protocolVersion": known.version,
-            "capabilities": {"tools": {}},
+            "capabilities": self._capabilities(),
             "serverInfo": server_info(),
             **self._instructions_field(),
         }
+
+    def _capabilities(self) -> Message:
+        return {"tools": {} if self.upstream is None else {"listChanged": True}}
 
     def _instructions_field(self) -> Message:
         return {"instructions": self._instructions} if self._instructions else {}
 
     def tools(self) -> list[Message]:
         """Return the tools that the policy in force can allow the agent, always in the same order."""
+        if self.upstream is None:
+            return self._own_tools()
+        others = self.upstream.definitions(answers=self._answers, prefix=self._names.prefix)
+        return others if self.upstream.only else [*self._own_tools(), *others]
+
+    def _own_tools(self) -> list[Message]:
         policy, workspace = self.session.policy, self.session.workspace
         current = (policy.revision, policy.ends)  # what has ended makes another offer of the same policy
         if self._listed is None or self._listed[0] != current:
@@ -227,6 +240,8 @@ class Server:
         meta = params.get("_meta")
         meta = meta if isinstance(meta, dict) else {}
         tool = self._names.tool(name)
+        if self.upstream is not None:
+            tool = self.upstream.called(name, self._names.prefix) or tool
         call = ToolCall(tool, arguments, request if known else None, _message_in(meta))
         if peer.stateless and "requestState" in params:
             taken = self._take_answer(params, call)
@@ -301,7 +316,8 @@ class Server:
         return self.channel is not None or (self._ask == "client" and peer.can_elicit)
 
     def _done(self, peer: Peer, request: str | int, call: ToolCall, result: Result) -> Message:
-        return reply(request, self._complete(peer, tool_result(call.tool, result, self._answers)))
+        found = None if self.upstream is None else self.upstream.result(call.tool, result, self._answers)
+        return reply(request, self._complete(peer, found or tool_result(call.tool, result, self._answers)))
 
     def _complete(self, peer: Peer, result: Message) -> Message:
         return {"resultType": "complete", **result} if peer.stateless else result

@@ -19,6 +19,7 @@ from ringfence.toolkit.call import MAX_BYTES, read_json
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.line_reader import Lines
 from ringfence.toolkit.mcp.jsonrpc import (
+    HANDSHAKE,
     INTERNAL_ERROR,
     INVALID_REQUEST,
     PARSE_ERROR,
@@ -27,6 +28,7 @@ from ringfence.toolkit.mcp.jsonrpc import (
     RpcError,
     check,
     is_request,
+    notification,
     refusal,
 )
 from ringfence.toolkit.mcp.server import Flight, Question, Server
@@ -73,6 +75,8 @@ class Loop:
 
     def run(self) -> None:
         """Answer messages until the source ends."""
+        if self._server.upstream is not None:
+            self._server.upstream.on_change(self._tell_of_tools)
         reader = threading.Thread(target=self._read_apart, name="mcp-reader", daemon=True)
         reader.start()
         try:
@@ -90,6 +94,11 @@ class Loop:
             self._bell.set()
             for thread in self._asking:
                 thread.join()
+
+    def _tell_of_tools(self) -> None:
+        """Tell a client that there may be other tools; in the stateless era it asks again by itself."""
+        if self._peer.version in HANDSHAKE:
+            self._send(notification("notifications/tools/list_changed", {}))
 
     # ------------------------------------------------------------------- reading
 

@@ -241,6 +241,8 @@ class Plan:
     gives: Amount | None = None
     # Quarantined trees to restore, by path: restoring one makes all changes for which it has an entry.
     quarantined: Mapping[str, QuarantinedTree] = field(default_factory=dict, compare=False)
+    # The digest of a call that goes to another server, whose changes no plan knows; "" for every other plan.
+    forwards: str = ""
 
     @property
     def preview(self) -> str:
@@ -249,7 +251,7 @@ class Plan:
 
     def digest(self) -> str:
         """Return the SHA-256 of all changes and of the facts that they depend on, in hexadecimal."""
-        body = _encode([list(_facts(change)) for change in self.changes])
+        body = _encode([list(_facts(change)) for change in self.changes]) + self.forwards
         return hashlib.sha256(body.encode("utf-8", "surrogateescape")).hexdigest()
 
 

@@ -37,6 +37,7 @@ def request_of(attempt: Attempt, plan: Plan) -> Request:
         preview=preview,
         decision=attempt.decided.to_json()
         | ({"not_recoverable": list(attempt.lost)} if attempt.lost else {})
+        | ({"once": attempt.once} if attempt.once else {})
         | _content_asking(attempt),
         paths=tuple(changed) or tuple(attempt.named),
         description=str(attempt.arguments.get("description") or ""),

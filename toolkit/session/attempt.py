@@ -86,6 +86,8 @@ class Attempt:
     by: str | None = None  # the person, if it is a person's own act
     trial: Trial = (None, None)
     lost: tuple[str, ...] = ()
+    once: str = ""  # why a person is asked whatever the rules say; a grant for that is for one call
+    upstream: dict[str, Any] | None = None  # of a call to another server, the fields of its record
     left_out: int = 0  # entries of a store that no path can name
     cwd: str = paths.ROOT  # the directory that a command runs in
     commands: tuple[str, ...] = ()  # what `run` is judged on: the simple commands of a command line

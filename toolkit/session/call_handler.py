@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ringfence.policy.loading import cache
 from ringfence.toolkit.approvals.requests import PENDING, Answer, Request
@@ -19,6 +20,10 @@ from ringfence.toolkit.session.crash_recovery import recover_left_open
 from ringfence.toolkit.session.policy_source import PolicySource
 from ringfence.toolkit.session.recorder import Recorder
 from ringfence.toolkit.tools import TOOLS
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.upstream.definitions import UpstreamTool
+    from ringfence.toolkit.upstream.servers import Servers
 
 # None: the approver has no answer, or has stored it. If a stored answer does not fit, a new request is made.
 Approver = Callable[[Request], Answer | None]
@@ -35,6 +40,7 @@ class CallHandler:
         self._policy_source = source
         self._recorder = recorder
         self._approver = approver
+        self.servers: Servers | None = None
 
     def answer(self, call: object, progress: Progress) -> Result:
         """Answer one call, as `Session.call` does."""
@@ -68,7 +74,8 @@ class CallHandler:
         try:
             self._policy_source.check()
             recover_left_open(self._context)
-            result = pipeline.run(attempt, progress)
+            tool = None if self.servers is None else self.servers.find(call.tool)
+            result = self._forward(attempt, tool, progress) if tool else pipeline.run(attempt, progress)
         except CallError as error:
             error = responses.unable(attempt, responses.redacted(attempt, error))
             asking = error.status == "approval_required"
@@ -83,6 +90,12 @@ class CallHandler:
 
             result = commands.concluded(attempt, result)
         return self._recorder.record(attempt, result)
+
+    def _forward(self, attempt: Attempt, tool: UpstreamTool, progress: Progress) -> Result:
+        from ringfence.toolkit.session import upstream_calls  # only behind a gateway
+
+        assert self.servers is not None, "a tool of a server was found"
+        return upstream_calls.run(attempt, self.servers, tool, progress)
 
     def _ask(self, approver: Approver, approval: str) -> Answer | None:
         """Ask the approver about a request and record the answer; None if the approver gave none."""
@@ -125,7 +138,7 @@ class CallHandler:
 
 def _asks_about_changes(call: ToolCall, result: Result, approval: str) -> bool:
     """Whether a command that a person has just granted has run, and its changes need another answer."""
-    asks = result.status == "approval_required" and TOOLS[call.tool].runs
+    asks = result.status == "approval_required" and call.tool in TOOLS and TOOLS[call.tool].runs
     return asks and result.data["approval"]["id"] != approval
 
 

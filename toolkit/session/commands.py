@@ -150,7 +150,7 @@ def _run(attempt: Attempt, progress: Progress, policy: Commands, scratches: Scra
             attempt.context.workspace,
             root,
             scratch.changes,
-            hidden_places=_own_places(attempt.context),
+            hidden_places=own_places(attempt.context),
             within=attempt.within,
             opens_below=attempt.opens_below,
             progress=_without_output(attempt, progress),
@@ -182,7 +182,7 @@ def _refuses_content(attempt: Attempt, change: Change) -> bool:
     return content_verdicts.refuses(attempt, change)
 
 
-def _own_places(context: Context) -> tuple[str, ...]:
+def own_places(context: Context) -> tuple[str, ...]:
     """Return the directories with histories and caches, which are nobody's to read but Ringfence's."""
     import platformdirs
 

@@ -286,6 +286,7 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         **_left(attempt),
         **({"tasks": _tasks(attempt, result)} if "succeeded" in result.data else {}),
         **_command(attempt),
+        **({"upstream": attempt.upstream} if attempt.upstream is not None else {}),
         **_content(attempt),
         "seconds": round(context.clock() - attempt.started, 6),
     }

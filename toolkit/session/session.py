@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ringfence.toolkit.history.subscriptions import Subscriber, Subscription
     from ringfence.toolkit.history.versions import Version
     from ringfence.toolkit.undo.planner import UndoPlan
+    from ringfence.toolkit.upstream.servers import Servers
 
 
 class Session:
@@ -215,6 +216,10 @@ class Session:
                 return self._handler.answer(call, progress)
             finally:
                 self._retention.call_ended()
+
+    def forward_to(self, servers: Servers) -> None:
+        """Answer calls of these servers' tools, by their keys: judged, asked about, recorded, and sent on."""
+        self._handler.servers = servers
 
     def subscribe(self, subscriber: Subscriber) -> Subscription:
         """Call `subscriber`, in a thread of its own, for every path that this session changes from now on."""

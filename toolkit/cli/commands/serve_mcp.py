@@ -14,12 +14,16 @@ from ringfence.toolkit.cli.protocol_streams import protocol_streams
 from ringfence.toolkit.cli.runner import DONE, UsageError
 
 if TYPE_CHECKING:
+    from ringfence.toolkit.mcp.upstream_tools import UpstreamTools
     from ringfence.toolkit.session.session import Session
+    from ringfence.toolkit.upstream.servers import Servers
 
 
 def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
     """Serve one MCP client on stdin and stdout until it ends the input; or many over HTTP."""
     if arguments.http:
+        if arguments.upstream or arguments.only_upstream:
+            raise UsageError("--upstream: only over stdin and stdout, not with --http")
         if any(given is not None for name, given in vars(arguments).items() if name.startswith("approvals_")):
             raise UsageError("an approvals channel: only over stdin and stdout, not with --http")
         from ringfence.toolkit.cli.commands import serve_http
@@ -40,6 +44,7 @@ def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
                 from ringfence.toolkit.cli.process_confinement import confine
 
                 confine(session, arguments, screen)
+            servers = _servers(arguments, session, screen)
             gc.freeze()  # what is there now stays to the end; looking through it would make some call wait
             server = Server(
                 session,
@@ -48,9 +53,35 @@ def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
                 channel=channel,
                 answers=arguments.answers,
                 prefix=arguments.prefix,
+                upstream=None if servers is None else _offered(servers, session, arguments),
             )
-            Loop(server, source, sink).run()
+            try:
+                Loop(server, source, sink).run()
+            finally:
+                if servers is not None:
+                    servers.close()
     return DONE
+
+
+def _servers(arguments: argparse.Namespace, session: Session, screen: Screen) -> Servers | None:
+    """Start the other servers, and say what each can do; None without any."""
+    if not arguments.upstream:
+        if arguments.only_upstream:
+            raise UsageError("--only-upstream: no --upstream is given")
+        return None
+    if arguments.landlock:
+        raise UsageError("--upstream: not with --landlock, which would hold the servers, too")
+    from ringfence.toolkit.cli.upstream_servers import started
+
+    servers = started(arguments, session, screen)
+    session.forward_to(servers)
+    return servers
+
+
+def _offered(servers: Servers, session: Session, arguments: argparse.Namespace) -> UpstreamTools:
+    from ringfence.toolkit.mcp.upstream_tools import UpstreamTools
+
+    return UpstreamTools(session, servers, only=arguments.only_upstream)
 
 
 def _instructions(session: Session, prefix: str) -> str:

@@ -69,6 +69,18 @@ def tool_prefix(text: str) -> str:
     return text
 
 
+def upstream(text: str) -> object:
+    """Another MCP server in `NAME=COMMAND` or `NAME=URL`. Raises ArgumentTypeError for anything else."""
+    from ringfence.toolkit.upstream.specification import parse  # only behind a gateway
+
+    try:
+        return parse(text)
+    except ValueError as error:
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError(str(error)) from None
+
+
 def port(text: str) -> int:
     """The port number in a word, 0 to 65535. Raises ValueError."""
     found = count(text)

@@ -22,6 +22,7 @@ from ringfence.toolkit.cli.table.options import (
     port,
     positive,
     tool_prefix,
+    upstream,
 )
 
 HTTP_ASK = opt(
@@ -123,6 +124,47 @@ REVIEWING = (
 )
 
 
+UPSTREAM = (
+    opt(
+        "--upstream",
+        metavar="NAME=COMMAND|URL",
+        action="append",
+        default=[],
+        type=upstream,
+        says="another MCP server: its tools are offered too, under the policy, as NAME_tool; may be repeated",
+    ),
+    opt("--only-upstream", action="store_true", says="offer the tools of the other servers alone"),
+    opt(
+        "--upstream-sandbox",
+        choices=("landlock", "none"),
+        default="landlock",
+        says="the sandbox of these servers: landlock (default; without it none is started), or none: they may"
+        " do all that you may",
+    ),
+    opt(
+        "--upstream-network",
+        metavar="NAME",
+        action="append",
+        default=[],
+        says="a server that has the network in its sandbox; may be repeated",
+    ),
+    opt(
+        "--upstream-env",
+        metavar="VARIABLE",
+        action="append",
+        default=[],
+        says="a variable that the servers get although it may be secret, such as API_TOKEN; may be repeated",
+    ),
+    opt(
+        "--upstream-timeout",
+        metavar="SECONDS",
+        type=positive,
+        default=120,
+        says="how long a call waits for an answer or for progress (default: 120)",
+    ),
+)
+
+
 SERVING = (
     Command(
         "serve mcp",
@@ -144,6 +186,7 @@ SERVING = (
                 default="",
                 says="text before the name of each tool, such as rf_, if names of other servers are the same",
             ),
+            *UPSTREAM,
             opt("--http", action="store_true", says="serve many clients at /mcp (Streamable HTTP)"),
             *LISTENING,
         ),
@@ -152,6 +195,8 @@ SERVING = (
             "claude mcp add ringfence -- ringfence serve mcp --root ~/project",
             "ringfence serve mcp --answers text --prefix rf_",
             "ringfence serve mcp --http --tokens tokens.txt",
+            "ringfence serve mcp --upstream files='mcp-server-filesystem .'",
+            "ringfence serve mcp --only-upstream --upstream docs=https://docs.example/mcp",
         ),
         "Over stdin and stdout there is one session while the client is connected. With --http there are one"
         " agent and one session for each token; it needs the extra `serve`, and the options from --host on"

@@ -1,0 +1,1 @@
+"""Upstreams: which arguments of other MCP servers' tools are paths, and what the tools do to them."""

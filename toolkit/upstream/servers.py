@@ -1,0 +1,126 @@
+"""All upstream servers of a gateway: their tools by key and by the names that clients get."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ringfence.policy.loading import upstream_tables
+from ringfence.policy.upstreams.rows import Row, Table, Upstreams
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.progress import Progress
+from ringfence.toolkit.upstream.connection import Connection
+from ringfence.toolkit.upstream.definitions import UpstreamTool, defined
+from ringfence.toolkit.upstream.specification import Specification
+from ringfence.toolkit.upstream.transport import Message
+
+_NO_PATHS = Row()
+
+
+def table_of(server: Specification, stated: Upstreams) -> Table:
+    """Return the table of a server's tools: the policy's if it names the server, else the ready-made one."""
+    table = stated.get(server.name)
+    if table is not None:
+        return table
+    name = upstream_tables.table_for(server.words)
+    return upstream_tables.table(name) if name else {}
+
+
+class Servers:
+    """The servers, in the order given. `note` gets lines for a person, each about one server.
+
+    `taken` are names that no upstream tool gets: those of the own tools.
+    """
+
+    def __init__(
+        self,
+        specifications: Iterable[Specification],
+        connect: Callable[[Specification, Callable[[str], None], Callable[[], None]], Connection],
+        *,
+        note: Callable[[str], None] = lambda _: None,
+        taken: Iterable[str] = (),
+    ) -> None:
+        self._note = note
+        self._taken = frozenset(taken)
+        self._lock = threading.Lock()
+        self._tools: dict[str, UpstreamTool] | None = None
+        self.listeners: list[Callable[[], None]] = []
+        self.specifications = tuple(specifications)
+        self._servers = {
+            each.name: connect(each, self._about(each.name), self._renew) for each in self.specifications
+        }
+        self._by_name = {each.name: each for each in self.specifications}
+
+    def _about(self, name: str) -> Callable[[str], None]:
+        return lambda line: self._note(f"[{name}] {line}")
+
+    def _renew(self) -> None:
+        with self._lock:
+            self._tools = None
+        for listener in self.listeners:
+            listener()
+
+    def start(self) -> None:
+        """Start all servers at once. What does not start is told to a person, and tried again later."""
+        threads = [
+            threading.Thread(target=_quietly, args=(server.tools,), daemon=True)
+            for server in self._servers.values()
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.tools()
+
+    def tools(self) -> Mapping[str, UpstreamTool]:
+        """Return every tool by its key. A server that is not available has none, and a person is told."""
+        with self._lock:
+            found = self._tools
+        if found is not None:
+            return found
+        tools: dict[str, UpstreamTool] = {}
+        taken, complete = set(self._taken), True
+        for name, server in self._servers.items():
+            try:
+                listed, refused = defined(name, server.tools(), taken)
+            except CallError as error:
+                self._about(name)(error.message)
+                complete = False  # asked again for the next list
+                continue
+            if refused:
+                self._about(name)(f"{refused} of its tools have no valid name or schema, and are not offered")
+            tools |= {tool.key: tool for tool in listed}
+        with self._lock:
+            self._tools = tools if complete else None
+        return tools
+
+    def find(self, key: str) -> UpstreamTool | None:
+        """Return the tool with this key; None for a key of no server, and for a tool that is not there."""
+        if key.partition(".")[0] not in self._servers:
+            return None
+        return self.tools().get(key)
+
+    def row(self, tool: UpstreamTool, stated: Upstreams) -> Row:
+        """Return what is known of a tool's arguments."""
+        return table_of(self._by_name[tool.server], stated).get(tool.name, _NO_PATHS)
+
+    def call(self, tool: UpstreamTool, arguments: dict[str, Any], progress: Progress) -> Message:
+        """Call a tool, as `Connection.call` does."""
+        return self._servers[tool.server].call(tool.name, arguments, progress)
+
+    def levels(self) -> dict[str, str]:
+        """Return the level of the sandbox of each server that was started."""
+        return {name: server.level for name, server in self._servers.items() if server.level}
+
+    def close(self) -> None:
+        """End every server."""
+        for server in self._servers.values():
+            server.close()
+
+
+def _quietly(work: Callable[[], object]) -> None:
+    try:
+        work()
+    except CallError:
+        pass  # asked again at once, where it is told
