@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ringfence.toolkit.acp.messages import error_of, text_of
+from ringfence.toolkit.acp.messages import NOT_FOUND, error_of, text_of
 from ringfence.toolkit.acp.tool_calls import Diff
 from ringfence.toolkit.approvals.requests import Answer, Request
 from ringfence.toolkit.call import Result, ToolCall
@@ -40,14 +40,28 @@ class FileCalls:
         path, start, limit = _path(params), _number(params, "line") or 1, _number(params, "limit")
         if limit == 0:
             limit = None
-        text = self._on_disk(path, start, limit or _ALL, progress)
+        try:
+            text = self._on_disk(path, start, limit or _ALL, progress)
+        except RpcError as error:
+            if error.code != NOT_FOUND:
+                raise
+            # Reading is permitted; editors have new files that are not saved, and empty ones for any name.
+            result, given = self._shown(params)
+            if given is None or (given and self._session.policy.detectors):
+                raise
+            return result
         if start == 1 and limit is None:
             self._note_form(path, text)
-        if self._editor is None or self._session.policy.detectors:
+        if self._session.policy.detectors:
             return {"content": text}  # only what is on the disk was examined
-        result = self._editor(params)
+        result, given = self._shown(params)
+        return {"content": text} if given is None else result
+
+    def _shown(self, params: Message) -> tuple[Message, str | None]:
+        """Return the editor's answer and the text in it; None where it gives none."""
+        result = self._editor(params) if self._editor is not None else None
         given = result.get("content") if isinstance(result, dict) else None
-        return result if isinstance(given, str) else {"content": text}
+        return (result, given) if isinstance(result, dict) and isinstance(given, str) else ({}, None)
 
     def write(self, params: Message, progress: Progress) -> Message:
         """Carry out `fs/write_text_file` and return its result. Raises RpcError."""
