@@ -30,6 +30,9 @@ def started(arguments: argparse.Namespace, session: Session, screen: Screen) -> 
         raise UsageError(f"--upstream: the name '{twice}' is given twice")
     if unknown := next((name for name in arguments.upstream_network if name not in names), None):
         raise UsageError(f"--upstream-network: there is no server '{unknown}'")
+    tokens = dict(each.partition("=")[::2] for each in arguments.upstream_token)
+    if wrong := next((name for name in tokens if name not in names or not tokens[name]), None):
+        raise UsageError(f"--upstream-token: '{wrong}' names no server and variable")
     root = local_path(session.workspace.roots[0])
     if root is None or not Path(root).is_dir():
         raise UsageError("--upstream: only for a workspace on this machine's disk")
@@ -39,6 +42,7 @@ def started(arguments: argparse.Namespace, session: Session, screen: Screen) -> 
         network=frozenset(arguments.upstream_network),
         env=tuple(arguments.upstream_env),
         hidden_places=own_places(session.context),
+        tokens=tokens,
         seconds=arguments.upstream_timeout,
     )
     if any(each.words for each in given):

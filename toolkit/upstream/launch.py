@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -31,7 +31,8 @@ class Launch:
     """How servers are started.
 
     `root` is the real path of the workspace; `env` names variables that are passed on although they may be
-    secret; `network` names the servers that have the network.
+    secret; `network` names the servers that have the network; `tokens` has the variable with the bearer token
+    of a server at a URL.
     """
 
     root: str
@@ -39,6 +40,7 @@ class Launch:
     network: Collection[str] = ()
     env: Collection[str] = ()
     hidden_places: tuple[str, ...] = ()
+    tokens: Mapping[str, str] = field(default_factory=dict)
     seconds: float = CALL_SECONDS
 
     def check(self) -> None:
@@ -61,6 +63,11 @@ class Launch:
         """Return the connection to a server, which is started at its first use."""
 
         def transport() -> Transport:
+            if server.url:
+                from ringfence.toolkit.upstream.http import HttpServer  # imports much, for a URL alone
+
+                token = os.environ.get(self.tokens.get(server.name, ""), "")
+                return HttpServer(server.url, note, token=token, seconds=self.seconds)
             env = dict(self._environment())
             if self.sandbox == "none":
                 return ServerProcess(server.words, self.root, env, note)

@@ -156,6 +156,13 @@ UPSTREAM = (
         says="a variable that the servers get although it may be secret, such as API_TOKEN; may be repeated",
     ),
     opt(
+        "--upstream-token",
+        metavar="NAME=VARIABLE",
+        action="append",
+        default=[],
+        says="the variable with the bearer token for a server at a URL; may be repeated",
+    ),
+    opt(
         "--upstream-timeout",
         metavar="SECONDS",
         type=positive,
