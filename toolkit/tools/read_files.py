@@ -59,7 +59,7 @@ def _read(place: Place, view: View, room: int, read: int) -> Part | CallError:
         if (stat.size or 0) + read > MAX_READ:
             message = f"With '{preconditions.shown(place)}' the files have more than {size(MAX_READ)}"
             raise CallError("too_large", message, where="paths", hint="read it in a call of its own")
-        return part(place, view, Wanted(room, goes_on="read_file goes on with "), alone=False)
+        return part(place, view, Wanted(room, goes_on="read this file alone with "), alone=False)
     except CallError as error:
         if error.code not in preconditions.OF_ONE_PATH:
             raise
