@@ -66,7 +66,10 @@ def workspace(tmp_path: Path) -> Path:
 
 
 def event_of(case: dict[str, Any], root: Path) -> bytes:
-    """The bytes a host would write for a case of the data files."""
+    """The bytes a host would write for a case of the data files; some hosts begin with a byte order mark."""
+    whole = case.get("raw") or _of_host(case)
+    if whole is not None:
+        return json.dumps(whole).replace("$ROOT", str(root)).encode()
     event: dict[str, Any] = {
         "session_id": "s",
         "transcript_path": "/tmp/t.jsonl",
@@ -81,6 +84,22 @@ def event_of(case: dict[str, Any], root: Path) -> bytes:
     if "helper" in case:
         event |= {"agent_id": "a1", "agent_type": case["helper"]}
     return json.dumps(event).replace("$ROOT", str(root)).encode()
+
+
+def _of_host(case: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the event of a host that does not write Claude Code's form."""
+    common = {"cwd": "$ROOT", **case.get("extra", {})}
+    tool, given = case.get("tool"), case.get("input")
+    match case.get("host"):
+        case "cursor":
+            named = {"hook_event_name": case["event"], "tool_name": tool, "tool_input": given}
+            return {"conversation_id": "s", "workspace_roots": ["$ROOT"], **named, **case.get("extra", {})}
+        case "copilot":
+            return {"sessionId": "s", "timestamp": 1, "toolName": tool, "toolArgs": given, **common}
+        case "vscode":
+            named = {"hook_event_name": case["event"], "tool_name": tool, "tool_input": given}
+            return {"session_id": "s", "timestamp": "t", **named, **common}
+    return None
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def cases() -> list[Any]:
     for host in hooks.EVENTS:
         listed = yaml.safe_load((HERE / f"{host}.yaml").read_text(encoding="utf-8"))
         found += [
-            pytest.param(host, case, id=f"{host}-{n}-{case.get('tool', case['event'])}")
+            pytest.param(host, {"host": host, **case}, id=f"{host}-{n}-{case.get('tool', case['event'])}")
             for n, case in enumerate(listed)
         ]
     assert len(found) > 120
@@ -53,6 +53,9 @@ def changed_by(said: Said) -> Any:
     inner = (said.answer or {}).get("hookSpecificOutput", {})
     if "tool_input" in (said.answer or {}):
         return said.answer["tool_input"]  # OpenCode
+    for key in ("updated_input", "modifiedArgs"):
+        if key in (said.answer or {}):
+            return said.answer[key]
     return inner.get("updatedInput", inner.get("decision", {}).get("updatedInput"))
 
 
@@ -71,6 +74,8 @@ def verdict_of(host: str, event: str, said: Said) -> str:
     if host in ("gemini", "opencode"):
         assert set(answer) == {"decision", "reason"}
         return str(answer["decision"])
+    if "hookSpecificOutput" not in answer:
+        return verdict_without_envelope(host, answer)
     assert set(answer) == {"hookSpecificOutput"}
     inner = answer["hookSpecificOutput"]
     assert inner["hookEventName"] == event
@@ -86,12 +91,22 @@ def verdict_of(host: str, event: str, said: Said) -> str:
     return str(inner["decision"]["behavior"])
 
 
+def verdict_without_envelope(host: str, answer: dict[str, Any]) -> str:
+    """One word for an answer of Cursor's or Copilot CLI's form."""
+    answer = {key: of for key, of in answer.items() if key not in ("updated_input", "modifiedArgs")}
+    if host == "cursor":
+        told = {"user_message", "agent_message"} if answer["permission"] != "allow" else set()
+        assert set(answer) == {"permission"} | told
+        return str(answer["permission"])
+    assert set(answer) in (set(), {"permissionDecision", "permissionDecisionReason"})
+    return str(answer.get("permissionDecision", "nothing"))
+
+
 def test_every_file_tool_has_an_event() -> None:
     for host in hooks.EVENTS:
         listed = yaml.safe_load((HERE / f"{host}.yaml").read_text(encoding="utf-8"))
         seen = {case.get("tool", "").lower() for case in listed}
-        if host == "codex":
-            seen |= {"shell"}
+        seen |= {"shell"} if host == "codex" else {"bash"} if host == "copilot" else set()
         assert set(TOUCHES[host]) <= seen, host
 
 

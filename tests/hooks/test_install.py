@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,12 @@ from tests.hooks.conftest import HERE, event_of
 
 HOSTS = list(SETTINGS)
 PROGRAM = [sys.executable, "-I", "-m", "ringfence"]
+# Hosts without groups of hooks, each with the form of a hook that its documentation gives.
+FLAT: dict[str, Callable[[str], dict[str, Any]]] = {
+    "cursor": lambda run: {"command": run, "timeout": 60, "failClosed": True},
+    "copilot": lambda run: {"type": "command", "bash": run, "timeoutSec": 60},
+    "vscode": lambda run: {"type": "command", "command": run, "timeout": 60},
+}
 RUN = {host: command(PROGRAM, host, {}) for host in HOSTS}
 EMPTY_ONLY = {"hooks"}
 
@@ -60,6 +67,8 @@ layouts = st.sampled_from(
 def test_the_way_back_is_exact(
     document: dict[str, Any], layout: dict[str, Any], end: str, host: str, plain: bool
 ) -> None:
+    if host in FLAT:
+        document = {"version": 1, **document}
     text = json.dumps(document, ensure_ascii=plain, **layout) + end
     after = installed(text, host, RUN[host])
     assert json.loads(after) == expected(document, host)
@@ -70,9 +79,13 @@ def test_the_way_back_is_exact(
 def expected(document: dict[str, Any], host: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(json.dumps(document))
     settings = SETTINGS[host]
+    if host in FLAT:
+        found.setdefault("version", 1)
     for event, matcher in {**settings.events, **settings.after}.items():
         hook = {"type": "command", "command": RUN[host], "timeout": settings.timeout}
         group = {"matcher": matcher, "hooks": [hook]}
+        if host in FLAT:
+            group = ({"matcher": matcher} if matcher else {}) | FLAT[host](RUN[host])
         found.setdefault("hooks", {}).setdefault(event, []).append(group)
     return found
 
@@ -82,6 +95,22 @@ def test_a_new_file_is_made_and_goes_again(host: str) -> None:
     after = installed("", host, RUN[host])
     assert json.loads(after) == expected({}, host)
     assert removed(after, host) == ""
+
+
+@pytest.mark.parametrize("host", FLAT)
+def test_a_file_without_a_version_gets_one(host: str) -> None:
+    """Cursor and Copilot CLI read no file without it."""
+    after = installed('{"hooks": {}}', host, RUN[host])
+    assert json.loads(after) == expected({"hooks": {}}, host)
+    assert json.loads(removed(installed('{"a": 1}', host, RUN[host]), host)) == {"a": 1, "version": 1}
+
+
+def test_one_file_has_the_hooks_of_copilot_and_of_vscode() -> None:
+    first = installed("", "copilot", RUN["copilot"])
+    both = installed(first, "vscode", RUN["vscode"])
+    assert set(json.loads(both)["hooks"]) == {"preToolUse", "postToolUse", "postToolUseFailure", "PreToolUse"}
+    assert removed(both, "vscode") == first
+    assert removed(removed(both, "vscode"), "copilot") == ""
 
 
 def test_another_command_takes_the_place_of_the_first() -> None:
@@ -119,7 +148,9 @@ def test_every_tool_is_matched(host: str) -> None:
 
     others = ("Artifact", "mcp__filesystem__read_file", "mcp_x_read_file", "of a later version")
     for tool in (*TOUCHES[host], *others):
-        assert all(re.fullmatch(matcher, tool) for matcher in SETTINGS[host].events.values()), tool
+        # Without a matcher such a host runs a hook for every tool.
+        matchers = [matcher or ".*" for matcher in SETTINGS[host].events.values()]
+        assert all(re.fullmatch(matcher, tool) for matcher in matchers), tool
 
 
 @pytest.mark.parametrize("host", HOSTS)

@@ -41,6 +41,11 @@ def parts(answer: Any) -> tuple[str, str, dict[str, Any] | None]:
     """A host's answer as its verdict, its reason, and the call's new arguments."""
     if answer is None:
         return "nothing", "", None
+    if "permission" in answer:  # Cursor
+        return answer["permission"], answer.get("agent_message", ""), answer.get("updated_input")
+    if answer.keys() & {"permissionDecision", "modifiedArgs"}:  # Copilot CLI
+        reason = answer.get("permissionDecisionReason", "")
+        return answer.get("permissionDecision", "nothing"), reason, answer.get("modifiedArgs")
     inner = answer.get("hookSpecificOutput", {})
     if inner.get("hookEventName") == "PermissionRequest":
         decision = inner["decision"]
@@ -248,7 +253,8 @@ def ran(
     host: str, tool: str, command: str, workspace: Path, *, event: str = "", **options: Any
 ) -> list[ShellCall]:
     """What is recorded after a host ran a command."""
-    case = {"event": event or AFTER[host][0], "tool": tool, "input": {"command": command}}
+    case = {"host": host, "event": event or AFTER[host][0], "tool": tool, "input": {"command": command}}
+    case |= {"extra": {"cursor": {"command": command}, "copilot": {"toolResult": {}}}.get(host, {})}
     found: list[ShellCall] = []
     given = hooks.Options(root=str(workspace), **options)
     assert (
@@ -268,7 +274,15 @@ class _Bytes:
         return self.data
 
 
-TOOLS = {"claude-code": "Bash", "codex": "Bash", "gemini": "run_shell_command", "opencode": "bash"}
+TOOLS = {
+    "claude-code": "Bash",
+    "codex": "Bash",
+    "gemini": "run_shell_command",
+    "cursor": "Shell",
+    "copilot": "bash",
+    "vscode": "run_in_terminal",
+    "opencode": "bash",
+}
 AFTERS = [(host, event) for host, events in AFTER.items() for event in events]
 
 
@@ -276,7 +290,8 @@ AFTERS = [(host, event) for host, events in AFTER.items() for event in events]
 def test_a_command_that_ran_outside_is_noticed(host: str, event: str, workspace: Path) -> None:
     (call,) = ran(host, TOOLS[host], "make all", workspace, event=event)
     assert (call.line, call.host, call.session, call.agent) == ("make all", host, "s", "default")
-    assert ran(host, "Read", "make all", workspace, event=event) == []
+    if host != "cursor":  # its event is about commands alone
+        assert ran(host, "Read", "make all", workspace, event=event) == []
     assert ran(host, TOOLS[host], "make all", workspace, event=event, shell="off") == []
 
 
@@ -284,8 +299,8 @@ def test_a_command_that_ran_outside_is_noticed(host: str, event: str, workspace:
 def test_a_command_that_was_handed_over_is_not(command: str, hook: Hook, workspace: Path) -> None:
     """Also where the shell has gone to another folder by then."""
     before = {"claude-code": "PreToolUse", "gemini": "BeforeTool", "opencode": "tool.execute.before"}
-    for host, name in before.items():
-        case = {"event": name, "tool": TOOLS[host], "input": {"command": command}}
+    for host, name in (before | {"copilot": "preToolUse"}).items():
+        case = {"host": host, "event": name, "tool": TOOLS[host], "input": {"command": command}}
         said = hook(host, event_of(case, workspace), "--root", str(workspace))
         changed = parts(said.answer)[2]
         assert changed is not None

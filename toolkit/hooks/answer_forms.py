@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 # Verdicts unknown to the host were replaced before.
@@ -54,6 +56,17 @@ def _before_execute(effect: str | None, reason: str, given: dict[str, Any] | Non
     return None if given is None else {"tool_input": given}
 
 
+def _cursor(effect: str | None, reason: str, given: dict[str, Any] | None) -> dict[str, Any]:
+    # Cursor has two messages, for the person and for the agent.
+    told = {"user_message": reason, "agent_message": reason} if effect in ("ask", "deny") else {}
+    return {"permission": effect or "allow", **told} | ({} if given is None else {"updated_input": given})
+
+
+def _copilot(effect: str | None, reason: str, given: dict[str, Any] | None) -> dict[str, Any]:
+    verdict = {"permissionDecision": effect, "permissionDecisionReason": reason} if effect else {}
+    return verdict | ({} if given is None else {"modifiedArgs": given})
+
+
 SAYS = {
     ("claude-code", "PreToolUse"): _pre_tool_use,
     ("claude-code", "PermissionRequest"): _permission_request,
@@ -61,4 +74,21 @@ SAYS = {
     ("codex", "PermissionRequest"): _codex_permission_request,
     ("gemini", "BeforeTool"): _before_tool,
     ("opencode", "tool.execute.before"): _before_execute,
+    ("cursor", "preToolUse"): _cursor,
+    ("cursor", "beforeReadFile"): _cursor,
+    ("cursor", "beforeTabFileRead"): _cursor,
+    ("cursor", "beforeShellExecution"): _cursor,
+    ("cursor", "beforeMCPExecution"): _cursor,
+    ("copilot", "preToolUse"): _copilot,
+    ("vscode", "PreToolUse"): _pre_tool_use,
 }
+# What a host gets where nothing is to be said. To Cursor, silence is a failure of the hook.
+SILENCE: Mapping[str, dict[str, Any]] = MappingProxyType({"cursor": {"permission": "allow"}})
+# Events in which a host asks nobody, whatever the answer; of the tools named here it asks in another event.
+ASKS_NOBODY: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType(
+    {
+        ("cursor", "preToolUse"): ("shell", "mcp__"),
+        ("cursor", "beforeReadFile"): (),
+        ("cursor", "beforeTabFileRead"): (),
+    }
+)

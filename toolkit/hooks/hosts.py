@@ -6,6 +6,7 @@ Opens nothing; reads the host's environment variables for places of its files.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -19,6 +20,15 @@ EVENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "codex": ("PreToolUse", "PermissionRequest"),
         "gemini": ("BeforeTool",),
         "opencode": ("tool.execute.before",),
+        "cursor": (
+            "preToolUse",
+            "beforeReadFile",
+            "beforeTabFileRead",
+            "beforeShellExecution",
+            "beforeMCPExecution",
+        ),
+        "copilot": ("preToolUse",),
+        "vscode": ("PreToolUse",),
     }
 )
 # The events after a tool has run; they get no answer, and show which commands ran.
@@ -28,6 +38,9 @@ AFTER: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "codex": ("PostToolUse",),
         "gemini": ("AfterTool",),
         "opencode": ("tool.execute.after",),
+        "cursor": ("afterShellExecution",),
+        "copilot": ("postToolUse", "postToolUseFailure"),
+        "vscode": ("PostToolUse", "PostToolUseFailure"),
     }
 )
 # The tools whose command a hook can replace, in small letters. PowerShell has another syntax.
@@ -37,12 +50,20 @@ REWRITTEN: Mapping[str, frozenset[str]] = MappingProxyType(
         "codex": frozenset({"bash"}),
         "gemini": frozenset({"run_shell_command"}),
         "opencode": frozenset({"bash"}),
+        "cursor": frozenset({"shell"}),
+        "copilot": frozenset({"bash"}),
+        "vscode": frozenset({"bash", "run_in_terminal"}),
     }
 )
 # The searches whose file pattern a hook can replace, in small letters, with the argument that has it. Gemini
 # CLI reads one pattern in three ways (ripgrep, git, grep), of which each finds nothing for the others' form.
 NARROWED: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {"claude-code": {"grep": "glob"}, "opencode": {"grep": "include"}}
+    {
+        "claude-code": {"grep": "glob"},
+        "opencode": {"grep": "include"},
+        "copilot": {"grep": "glob", "rg": "glob"},
+        "vscode": {"grep": "glob"},  # the name of Copilot CLI's own search
+    }
 )
 # What a hook does with shell commands, the default first. Older versions of Codex run what they cannot
 # rewrite, so there a person has to choose it.
@@ -52,6 +73,9 @@ SHELL_MODES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "codex": ("words", "rewrite", "off"),
         "gemini": ("rewrite", "words", "off"),
         "opencode": ("rewrite", "words", "off"),
+        "cursor": ("words", "rewrite", "off"),
+        "copilot": ("rewrite", "words", "off"),
+        "vscode": ("words", "rewrite", "off"),
     }
 )
 
@@ -75,6 +99,14 @@ UNANSWERED: Mapping[str, frozenset[str]] = MappingProxyType(
             " SessionEnd Notification PreCompress"
         ),
         "opencode": frozenset(),  # the plugin sends its two events and no others
+        "cursor": _words(
+            "sessionStart sessionEnd postToolUse postToolUseFailure subagentStart subagentStop"
+            " afterMCPExecution afterFileEdit afterTabFileEdit beforeSubmitPrompt preCompact stop"
+            " afterAgentResponse afterAgentThought workspaceOpen"
+        ),
+        "copilot": frozenset(),  # its events have no names; those without a tool are refused
+        # Copilot CLI asks hooks a second time before it asks its user: the first answer stands.
+        "vscode": _words(f"{_BOTH} PermissionRequest SessionEnd Notification ErrorOccurred"),
     }
 )
 # Keys in events of programs that read another host's settings (Cursor, Copilot, VS Code).
@@ -83,12 +115,21 @@ FOREIGN_KEYS = _words("cursor_version hookEventName toolName toolArgs toolInput"
 # The settings of OpenCode, which also lie in the project itself.
 _OPENCODE = ("opencode.json", "opencode.jsonc")
 # Files and folders with a host's hooks, by their directory. One host's agent must not change another's.
+# Hosts whose events have another form than Claude Code's.
+OTHER_FORMS = frozenset({"cursor", "copilot", "vscode"})
+# Events about a command that a hook could replace in an event before, and not in this one.
+SECOND_LOOK = frozenset({"beforeShellExecution"})
+
+# Files with a host's hooks, by their directory. One host's agent must not change another's either.
 SETTINGS_FILES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         ".claude": ("settings.json", "settings.local.json"),
         ".codex": ("hooks.json", "config.toml"),
         ".gemini": ("settings.json",),
         ".opencode": ("plugins", "plugin", *_OPENCODE),
+        ".cursor": ("hooks.json",),
+        ".copilot": ("hooks", "settings.json", "config.json"),
+        ".github": ("hooks", "copilot"),
     }
 )
 # The environment variable of each host for its directory, and the name in it.
@@ -97,6 +138,7 @@ _MOVED = (
     ("CODEX_HOME", ".codex", ""),
     ("GEMINI_CLI_HOME", ".gemini", ".gemini"),
     ("OPENCODE_CONFIG_DIR", ".opencode", ""),
+    ("COPILOT_HOME", ".copilot", ""),
 )
 # What a hook does with a host's own folders outside the root: the host decides there, or all is refused.
 OUTSIDE_MODES = ("host", "deny")
@@ -106,9 +148,13 @@ _OWN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
         "claude-code": (".claude", ("projects", "plans", "skills", "agent-memory", "plugins", "tasks")),
         "codex": (".codex", ("skills", "memories", "plans", "prompts")),
         "gemini": (".gemini", ("tmp", "skills", "memory", "GEMINI.md")),
+        "cursor": (".cursor", ("projects", "plans", "skills", "skills-cursor")),
+        "copilot": (".copilot", ("session-state", "skills")),
+        "vscode": (".copilot", ("session-state", "skills")),
     }
 )
-
+# Copilot CLI puts long outputs of commands beside other files in the folder for temporary ones.
+_COPILOT_OUTPUT = re.compile(r"\d+-copilot-tool-output-[\w-]+\.txt", re.ASCII)
 
 # Names below a host's own folders from which it runs code, hooks among it.
 _CODE = frozenset({"plugins", "hooks", "hooks.json"})
@@ -154,7 +200,11 @@ def own_places(host: str) -> tuple[str, ...]:
         if name == folder and (moved := os.environ.get(variable)):
             bases.append(os.path.join(os.path.abspath(moved), below))
     found = [os.path.join(base, name) for base in bases for name in names]
-    return (*found, *_output_folders()) if host == "claude-code" else tuple(found)
+    if host == "claude-code":
+        found += _output_folders()
+    elif folder == ".copilot":
+        found += _output_files()
+    return tuple(found)
 
 
 def _opencode_places() -> tuple[str, ...]:
@@ -173,6 +223,25 @@ def _output_folders() -> list[str]:
     # Anybody may create such a directory in a shared one, or put a link there.
     folders = [os.path.join(base, f"claude-{os.getuid()}") for base in {"/tmp", os.path.abspath(moved)}]
     return [folder for folder in folders if _is_private(folder)]
+
+
+def _output_files() -> list[str]:
+    """Return the files with output of commands that Copilot CLI made for this user."""
+    place = os.environ.get("TMPDIR") or "/tmp"
+    try:
+        with os.scandir(place) as entries:
+            names = [each.name for each in entries if _COPILOT_OUTPUT.fullmatch(each.name)]
+    except OSError:
+        return []
+    return [file for file in (os.path.join(place, name) for name in names) if _is_own_file(file)]
+
+
+def _is_own_file(file: str) -> bool:
+    try:
+        seen = os.lstat(file)
+    except OSError:
+        return False
+    return stat.S_ISREG(seen.st_mode) and seen.st_uid == os.getuid() and seen.st_nlink == 1
 
 
 def _is_private(folder: str) -> bool:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from ringfence.toolkit.hooks.hosts import AFTER
+from ringfence.toolkit.hooks.hosts import AFTER, EVENTS
 
 _SPACE = " \t\r\n"
 _DECODER = json.JSONDecoder()
@@ -28,7 +28,8 @@ class Settings:
     """Where a host stores hooks, and its names for them.
 
     `events` and `after` have the matcher of tools for each event: before a tool runs, and after a shell
-    command ran. `root` is the command's expression for the project.
+    command ran. `timeout` is in the host's unit. `root` is the command's expression for the project. Where
+    hooks are in no groups, `entry` makes one of a command and a time-out, and the file has a `version`.
     """
 
     files: Mapping[str, str]
@@ -36,9 +37,16 @@ class Settings:
     after: Mapping[str, str]
     timeout: int
     root: str = ""
+    entry: Callable[[str, int], dict[str, Any]] | None = None
+    version: int | None = None
 
 
 _CODEX_SHELLS = "[Bb]ash|shell|local_shell|shell_command|exec_command"
+# Copilot CLI and VS Code read each file in this folder, and each other's events in it.
+_GITHUB = MappingProxyType(
+    {"project": ".github/hooks/ringfence.json", "user": "~/.copilot/hooks/ringfence.json"}
+)
+_IN_COPILOT = '${COPILOT_PROJECT_DIR:+--root "$COPILOT_PROJECT_DIR"}'
 _BEFORE = MappingProxyType({"PreToolUse": _ALL, "PermissionRequest": _ALL})
 SETTINGS: Mapping[str, Settings] = MappingProxyType(
     {
@@ -65,6 +73,35 @@ SETTINGS: Mapping[str, Settings] = MappingProxyType(
             dict.fromkeys(AFTER["gemini"], "run_shell_command"),
             60_000,
             '--root "$GEMINI_PROJECT_DIR"',
+        ),
+        # Without a matcher the hook is for all tools.
+        "cursor": Settings(
+            {"project": ".cursor/hooks.json", "user": "~/.cursor/hooks.json"},
+            dict.fromkeys(EVENTS["cursor"], ""),
+            dict.fromkeys(AFTER["cursor"], ""),
+            60,
+            '${CURSOR_PROJECT_DIR:+--root "$CURSOR_PROJECT_DIR"}',
+            lambda run, timeout: {"command": run, "timeout": timeout, "failClosed": True},
+            1,
+        ),
+        "copilot": Settings(
+            _GITHUB,
+            dict.fromkeys(EVENTS["copilot"], ""),
+            dict.fromkeys(AFTER["copilot"], "bash|powershell"),
+            60,
+            _IN_COPILOT,
+            lambda run, timeout: {"type": "command", "bash": run, "timeoutSec": timeout},
+            1,
+        ),
+        # VS Code applies no matcher, so a hook after each tool would cost more than its record is worth.
+        "vscode": Settings(
+            _GITHUB,
+            dict.fromkeys(EVENTS["vscode"], ""),
+            {},
+            60,
+            _IN_COPILOT,
+            lambda run, timeout: {"type": "command", "command": run, "timeout": timeout},
+            1,
         ),
     }
 )
@@ -108,8 +145,13 @@ def installed(text: str, host: str, run: str, *, shell: bool = True) -> str:
     ):
         return text
     text = removed(text, host)
+    version = SETTINGS[host].version
     if not text.strip():
-        return json.dumps({"hooks": {event: [entry] for event, entry in entries.items()}}, indent=2) + "\n"
+        found: dict[str, Any] = {} if version is None else {"version": version}
+        found["hooks"] = {event: [entry] for event, entry in entries.items()}
+        return json.dumps(found, indent=2) + "\n"
+    if version is not None and "version" not in parsed(text):
+        text = _appended(text, _skip(text, 0), '"version": ', version, 0)
     for event, entry in entries.items():
         text = _added(text, event, entry)
     return text
@@ -140,7 +182,7 @@ def commands(text: str, host: str) -> list[str]:
     """Return our commands in the settings. NotPlain as in `parsed`."""
     value = parsed(text)
     groups = (group for event in _events(host) for group in _groups(value, event))
-    return [hook["command"] for group in groups for hook in _hooks(group) if _is_ours(hook, host)]
+    return [_command(hook) for group in groups for hook in _hooks(group) if _is_ours(hook, host)]
 
 
 def host_rules(text: str, host: str) -> list[str]:
@@ -193,8 +235,11 @@ def _events(host: str) -> dict[str, str]:
 
 
 def _entry(matcher: str, host: str, run: str) -> dict[str, Any]:
-    hook = {"type": "command", "command": run, "timeout": SETTINGS[host].timeout}
-    return {"matcher": matcher, "hooks": [hook]}
+    settings = SETTINGS[host]
+    if settings.entry is None:
+        hook = {"type": "command", "command": run, "timeout": settings.timeout}
+        return {"matcher": matcher, "hooks": [hook]}
+    return ({"matcher": matcher} if matcher else {}) | settings.entry(run, settings.timeout)
 
 
 def _groups(value: dict[str, Any], event: str) -> list[Any]:
@@ -203,12 +248,19 @@ def _groups(value: dict[str, Any], event: str) -> list[Any]:
 
 
 def _hooks(group: Any) -> list[Any]:
+    """Return the hooks of a group; a hook without a group is one by itself."""
+    if isinstance(group, dict) and "hooks" not in group:
+        return [group]
     found = group.get("hooks") if isinstance(group, dict) else None
     return found if isinstance(found, list) else []
 
 
+def _command(hook: Any) -> Any:
+    return hook.get("command", hook.get("bash")) if isinstance(hook, dict) else None
+
+
 def _is_ours(hook: Any, host: str) -> bool:
-    run = hook.get("command") if isinstance(hook, dict) else None
+    run = _command(hook)
     return isinstance(run, str) and re.search(rf"\b{_NAMES} hook {host}\b", run) is not None
 
 
@@ -220,13 +272,13 @@ def _ours(value: dict[str, Any], host: str, event: str) -> list[Any]:
 def _emptied(value: dict[str, Any], event: str, n: int, m: int) -> tuple[str | int, ...]:
     """Return what to remove with hook `m` of group `n`, so that nothing empty stays."""
     hooks = value["hooks"]
-    if len(hooks[event][n]["hooks"]) > 1:
+    if len(_hooks(hooks[event][n])) > 1:
         return "hooks", event, n, "hooks", m
     if len(hooks[event]) > 1:
         return "hooks", event, n
     if len(hooks) > 1:
         return "hooks", event
-    return ("hooks",) if len(value) > 1 else ()
+    return ("hooks",) if value.keys() - {"hooks", "version"} else ()
 
 
 # Splicing: the places of values in a text, and the text with one value more or less.

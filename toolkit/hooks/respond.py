@@ -13,14 +13,16 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TextIO
 
 from ringfence.toolkit.file_ownership import Untrusted
-from ringfence.toolkit.hooks.answer_forms import SAYS
+from ringfence.toolkit.hooks.answer_forms import ASKS_NOBODY, SAYS, SILENCE
 from ringfence.toolkit.hooks.call_verdict import CallContext, narrowed_verdict, verdict_on
 from ringfence.toolkit.hooks.deadline import DEADLINE, seconds
 from ringfence.toolkit.hooks.hosts import (
     AFTER,
     EVENTS,
     FOREIGN_KEYS,
+    OTHER_FORMS,
     OUTSIDE_MODES,
+    SECOND_LOOK,
     SHELL_MODES,
     UNANSWERED,
     own_places,
@@ -36,7 +38,15 @@ ANSWERED, BLOCKED = 0, 2
 MAX_EVENT = 64 << 20
 MAX_REASON = 9_000  # characters; a host truncates longer answers, which are then invalid JSON
 # The answer for an ask: the host's own question, if all its versions have one, else a deny.
-ASKS = {"claude-code": "host", "codex": "deny", "gemini": "deny", "opencode": "deny"}
+ASKS = {
+    "claude-code": "host",
+    "codex": "deny",
+    "gemini": "deny",
+    "opencode": "deny",
+    "cursor": "deny",
+    "copilot": "host",
+    "vscode": "host",
+}
 _UNKNOWN = "The policy allows the path, but not what else this tool may do with it"
 _NOBODY = "A person has to decide this, and this program's hooks cannot ask one"
 
@@ -97,6 +107,7 @@ def respond(  # noqa: PLR0913  the streams of a process, and who takes what ran
     """
     try:
         event = _parsed(source.read(MAX_EVENT + 1))
+        host, event = _in_common_form(host, event)
         if event.get("hook_event_name") in AFTER[host]:
             ran = _ran_outside(host, event, options) if record else None
             if ran is not None and record is not None:
@@ -110,6 +121,28 @@ def respond(  # noqa: PLR0913  the streams of a process, and who takes what ran
         return BLOCKED
 
 
+def _in_common_form(host: str, event: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the event with the keys of all hosts, and the host that sent it."""
+    if host not in OTHER_FORMS and ("timestamp" not in event or host == "gemini"):
+        return host, event
+    from ringfence.toolkit.hooks.host_events import plain
+
+    return plain(host, event)
+
+
+def _not_ours(event: dict[str, Any], what: str) -> Refused:
+    """Return the refusal of a foreign event, which names the command for it."""
+    from ringfence.toolkit.hooks.host_events import TITLES, owner_of
+
+    owner = owner_of(event)
+    if owner is None:
+        return Refused(f"it is not {what} of this program")
+    return Refused(
+        f"it is not {what} of this program but of {TITLES[owner]}, which needs a hook of its own:"
+        f" ringfence hook install {owner}"
+    )
+
+
 def _write(sink: TextIO, text: str) -> None:
     try:
         sink.write(text)
@@ -121,16 +154,24 @@ def _write(sink: TextIO, text: str) -> None:
 
 
 def answer(host: str, options: Options, event: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the answer to an event; None where the host needs none."""
+    """Return the answer to an event in the common form; None where the host needs none."""
+    if FOREIGN_KEYS & event.keys():
+        raise _not_ours(event, "an event")
     name = _text(event, "hook_event_name")
     if name in UNANSWERED[host]:
         return None
-    if name not in EVENTS[host] or FOREIGN_KEYS & event.keys():
-        raise Refused("it is not an event of this program")
+    if name not in EVENTS[host]:
+        raise _not_ours(event, "an event")
     if host == "opencode":
         from ringfence.toolkit.hooks.opencode import with_server
 
         event = with_server(event)
+    found = _answer(host, options, event)
+    return SILENCE.get(host) if found is None else found
+
+
+def _answer(host: str, options: Options, event: dict[str, Any]) -> dict[str, Any] | None:
+    name = event["hook_event_name"]
     tool, given = _text(event, "tool_name"), event.get("tool_input")
     if not isinstance(given, dict):
         raise Refused("tool_input is not an object")
@@ -168,6 +209,9 @@ def _plain(  # noqa: PLR0913  all that an answer depends on
     asks = options.ask or ASKS[host]
     effect = _effect(host, event["tool_name"], verdict, touched)
     reason = _UNKNOWN if effect == "ask" and verdict.effect == 0 else verdict.reason
+    if effect == "ask" and (host, name) in ASKS_NOBODY:
+        later = event["tool_name"].lower().startswith(ASKS_NOBODY[host, name])
+        effect, asks = (None, asks) if later else (effect, "deny")
     if effect == "ask" and asks == "deny" and name != "PermissionRequest":
         effect, reason = "deny", f"{_NOBODY}: {reason}"
     if effect == "allow" and event.get("permission_mode") == "plan":
@@ -260,7 +304,7 @@ def _shell_call(host: str, event: dict[str, Any], options: Options, context: Cal
         return None
     mode = "rewrite" if can_rewrite(host, tool, given, options.shell) else "words"
     session = session_of(event)
-    return ShellCall(
+    call = ShellCall(
         host,
         line,
         given,
@@ -273,6 +317,12 @@ def _shell_call(host: str, event: dict[str, Any], options: Options, context: Cal
         options.state,
         mode,
     )
+    if event["hook_event_name"] not in SECOND_LOOK:
+        return call
+    from dataclasses import replace
+
+    # The arguments were replaced before this event, or never are.
+    return None if call.ran_inside() else replace(call, mode="words")
 
 
 def _ran_outside(host: str, event: dict[str, Any], options: Options) -> ShellCall | None:
@@ -313,7 +363,8 @@ def _parsed(data: bytes) -> dict[str, Any]:
     if len(data) > MAX_EVENT:
         raise Refused(f"the event is larger than {MAX_EVENT >> 20} MiB")
     try:
-        event = json.loads(data, object_pairs_hook=_once)
+        # Cursor on Windows writes one or two byte order marks first.
+        event = json.loads(data.lstrip(b"\xef\xbb\xbf"), object_pairs_hook=_once)
     except (ValueError, RecursionError):
         raise Refused("the event is not JSON") from None
     if not isinstance(event, dict):

@@ -21,7 +21,11 @@ from ringfence.toolkit.hooks.hosts import REWRITTEN, SHELL_MODES
 from ringfence.toolkit.hooks.judge import BY_POLICY, Verdict, within
 
 # Where a host's command starts, if not in the event's folder.
-_FOLDERS: Final = {"gemini": ("dir_path", "directory"), "opencode": ("workdir",)}
+_FOLDERS: Final = {
+    "gemini": ("dir_path", "directory"),
+    "opencode": ("workdir",),
+    "cursor": ("working_directory",),
+}
 _SESSION: Final = re.compile(r"[\w.:@-]{1,200}", re.ASCII)
 _MAX_SHOWN: Final = 200
 HINT: Final = "Only the words of the command were judged, not what it does"

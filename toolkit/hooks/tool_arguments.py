@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ringfence.toolkit.hooks.touch import EDIT, READ, WRITE, Touch, text_of
+from ringfence.toolkit.hooks.touch import DELETE, EDIT, READ, WRITE, Touch, text_of
 
 GLOB = r"[*?\[{]|[!@+]\("
 _FILE = ("file_path", "path", "notebook_path", "absolute_path")
 _FOLDER = ("path", "dir_path")
+_NAMED = (*_FILE, "filePath", "target_file", "dirPath")
 
 
 Reader = Callable[[Mapping[str, Any]], Iterator[Touch]]
@@ -121,6 +122,71 @@ def _many(given: Mapping[str, Any]) -> Iterator[Touch]:
             yield Touch("read_file", READ, entry, ())
     for folder, patterns in searches.items():
         yield Touch("read_file", READ, folder, tuple(patterns))
+
+
+def _view(given: Mapping[str, Any]) -> Iterator[Touch]:
+    """Read a tool that reads a file, and lists the names in a folder."""
+    for touch in _one("read_file", READ)(given):
+        yield touch
+        yield Touch("list_directory", READ, touch.path, (), names=True)
+
+
+def _read_with_files(given: Mapping[str, Any]) -> Iterator[Touch]:
+    """Read a tool that reads a file, and the files that a person attached."""
+    yield from _one("read_file", READ, _NAMED)(given)
+    if given.get("files"):
+        yield from _each_file("read_file", READ, "files")(given)
+
+
+def _write_or_edit(given: Mapping[str, Any]) -> Iterator[Touch]:
+    """Read a tool that stands for writing and for editing: which one, its arguments show."""
+    edits = any(key in given for key in ("edits", "old_string", "old_str", "new_string", "new_str"))
+    yield from (_one("edit_file", EDIT, _NAMED) if edits else _one("create_file", WRITE, _NAMED))(given)
+
+
+def _each_path(reader: Reader) -> Reader:
+    """Read a search whose `paths` is a folder, or a list of folders and files; other names count as well."""
+
+    def read(given: Mapping[str, Any]) -> Iterator[Touch]:
+        rest = {key: of for key, of in given.items() if key not in ("paths", *_FOLDER)}
+        if any(given.get(key) for key in _FOLDER):
+            yield from reader({key: of for key, of in given.items() if key != "paths"})
+        for path in _texts(given.get("paths") or []) or ["."]:
+            yield from reader({**rest, "path": path})
+
+    return read
+
+
+def _renamed(reader: Reader, names: Mapping[str, str]) -> Reader:
+    """Read a tool whose arguments have other names than the reader's; with both, both count."""
+
+    def read(given: Mapping[str, Any]) -> Iterator[Touch]:
+        others = set(names.values())
+        rest = {key: of for key, of in given.items() if key not in names and key not in others}
+        kept = {key: of for key, of in given.items() if key in others}
+        new = {names[key]: of for key, of in given.items() if key in names}
+        for each in (new, kept) if new and kept else (new or kept,):
+            yield from reader({**rest, **each})
+
+    return read
+
+
+def _each_file(tool: str, actions: tuple[str, ...], key: str) -> Reader:
+    """Read a tool with a list of files, each a path or an object with one."""
+
+    def read(given: Mapping[str, Any]) -> Iterator[Touch]:
+        listed = given.get(key)
+        if not isinstance(listed, list) or not listed:
+            raise ValueError(f"{key} is not a list of files")
+        for one in listed:
+            yield from _one(tool, actions, _NAMED)(one if isinstance(one, Mapping) else {"path": one})
+
+    return read
+
+
+def _everywhere(_given: Mapping[str, Any]) -> Iterator[Touch]:
+    """Read a search through the whole workspace, which nothing narrows."""
+    yield Touch("search_text", READ, ".", ())
 
 
 def _patch(given: Mapping[str, Any]) -> Iterator[Touch]:
@@ -232,6 +298,56 @@ TOUCHES: Mapping[str, Mapping[str, Reader]] = MappingProxyType(
             "grep": _in("path", _ripgrep("include")),
             "bash": _nothing,
         },
+        # Cursor sends all its tools that edit as Write.
+        "cursor": {
+            **dict.fromkeys(("read", "readfile", "tabread"), _read_with_files),
+            **dict.fromkeys(("write", "edit", "strreplace", "editnotebook", "tabwrite"), _write_or_edit),
+            "applypatch": _patch,
+            "delete": _one("delete_file", DELETE, _NAMED),
+            "grep": _in("path", _ripgrep("glob", "type")),
+            "glob": _renamed(_glob, {"glob_pattern": "pattern", "target_directory": "path"}),
+            **dict.fromkeys(("ls", "list", "listdir"), _renamed(_list, {"target_directory": "path"})),
+            **dict.fromkeys(("semanticsearch", "codebasesearch"), _everywhere),
+            "shell": _nothing,
+        },
+        "copilot": {
+            "view": _view,
+            "create": _one("create_file", WRITE),
+            **dict.fromkeys(("edit", "str_replace_editor", "str_replace", "insert"), _one("edit_file", EDIT)),
+            "apply_patch": _patch,
+            **dict.fromkeys(("grep", "rg"), _each_path(_ripgrep("glob", "type"))),
+            "glob": _each_path(_glob),
+            **dict.fromkeys(("bash", "powershell"), _nothing),
+        },
+        # VS Code's own agent, and Copilot CLI, which gives its tools the names of Claude Code's in this form.
+        "vscode": {
+            "read_file": _one("read_file", READ, _NAMED),
+            "view_image": _one("read_file", READ, _NAMED),
+            "read_notebook_cell_output": _one("read_file", READ, _NAMED),
+            "copilot_getnotebooksummary": _one("read_file", READ, _NAMED),
+            **dict.fromkeys(("create_file", "createfile"), _one("create_file", WRITE, _NAMED)),
+            "create_directory": _one("create_directory", WRITE, _NAMED),
+            **dict.fromkeys(
+                ("replace_string_in_file", "insert_edit_into_file", "edit_notebook_file"),
+                _one("edit_file", EDIT, _NAMED),
+            ),
+            "multi_replace_string_in_file": _each_file("edit_file", EDIT, "replacements"),
+            **dict.fromkeys(("editfiles", "edit_files"), _each_file("edit_file", EDIT, "files")),
+            "deletefile": _one("delete_file", DELETE, _NAMED),
+            "apply_patch": _patch,
+            "list_dir": _list,
+            "file_search": _renamed(_glob, {"query": "pattern"}),
+            "grep_search": _grep("includePattern"),
+            **dict.fromkeys(("semantic_search", "codebase"), _everywhere),
+            **dict.fromkeys(("run_in_terminal", "runterminalcommand", "send_to_terminal"), _nothing),
+            "memory": _nothing,  # its paths are names in a store of its own
+            "read": _view,
+            "write": _one("create_file", WRITE),
+            "edit": _one("edit_file", EDIT),
+            "grep": _each_path(_ripgrep("glob", "type")),
+            "glob": _each_path(_glob),
+            "bash": _nothing,
+        },
     }
 )
 # The tools that run a command line, with the arguments that can have it.
@@ -243,7 +359,19 @@ SHELLS: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
         ),
         "gemini": {"run_shell_command": ("command",)},
         "opencode": {"bash": ("command",)},
+        "cursor": {"shell": ("command",)},
+        "copilot": dict.fromkeys(("bash", "powershell"), ("command",)),
+        "vscode": dict.fromkeys(
+            ("bash", "run_in_terminal", "runterminalcommand", "send_to_terminal"), ("command",)
+        ),
     }
+)
+
+
+# Of these hosts' tools nobody here has seen all arguments: one that looks like a path and is not read counts.
+_CHECKED = frozenset({"cursor", "copilot", "vscode"})
+_READ_KEYS = frozenset(
+    (*_NAMED, *_FOLDER, "paths", "target_directory", "files", "replacements", "pattern", "query", "content")
 )
 
 
@@ -265,6 +393,11 @@ def touches(host: str, tool: str, given: Mapping[str, Any]) -> tuple[Touch, ...]
 
         return tuple(dict.fromkeys(read(tool, given)))
     found = tuple(dict.fromkeys(reader(given)))
+    if host in _CHECKED and not _READ_KEYS.issuperset(given):
+        from ringfence.toolkit.hooks.other_tools import read
+
+        rest = {key: of for key, of in given.items() if key not in _READ_KEYS}
+        found = tuple(dict.fromkeys((*found, *read("", rest)))) if tool.lower() not in SHELLS[host] else found
     if host == "claude-code" and "filePath" in given and tool != "LSP":
         raise ValueError("filePath is an argument of another program")
     return found

@@ -45,6 +45,21 @@ def opencode(arguments: argparse.Namespace, screen: Screen) -> int:
     return _respond("opencode", arguments, screen)
 
 
+def cursor(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Answer one event of Cursor; the status is 0, or 2 to block the call."""
+    return _respond("cursor", arguments, screen)
+
+
+def copilot(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Answer one event of Copilot CLI, or of VS Code; the status is 0, or 2 to block the call."""
+    return _respond("copilot", arguments, screen)
+
+
+def vscode(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Answer one event of VS Code, or of Copilot CLI; the status is 0, or 2 to block the call."""
+    return _respond("vscode", arguments, screen)
+
+
 def _respond(host: str, arguments: argparse.Namespace, screen: Screen) -> int:
     options = Options(**{name: getattr(arguments, name) for name in Options._fields})
     return respond(host, options, sys.stdin.buffer, screen.stdout, screen.stderr, record)

@@ -116,6 +116,29 @@ HOOKS = (
         " ask a person, so `ask` becomes `deny`; with `--ask host` it prints nothing and OpenCode's own"
         " permissions apply.",
     ),
+    _host(
+        "cursor",
+        "Cursor",
+        "preToolUse, beforeReadFile, beforeTabFileRead, beforeShellExecution and beforeMCPExecution",
+        "deny",
+        "Cursor asks its user only about shell commands and tools of MCP servers, and not in every version,"
+        " so `ask` becomes `deny`; with `--ask host` it is `ask` for these, and `deny` for files. The hook"
+        " answers every event, because Cursor takes silence for a failure.",
+    ),
+    _host(
+        "copilot",
+        "Copilot CLI",
+        "preToolUse",
+        "host",
+        "VS Code reads the same files, so its events are judged as well.",
+    ),
+    _host(
+        "vscode",
+        "VS Code",
+        "PreToolUse",
+        "host",
+        "Copilot CLI reads the same files, so its events are judged as well.",
+    ),
     Command(
         "hook install",
         "commands.hook:install",
@@ -123,9 +146,9 @@ HOOKS = (
         (
             opt(
                 "host",
-                choices=("claude-code", "codex", "gemini", "opencode"),
+                choices=("claude-code", "codex", "gemini", "opencode", "cursor", "copilot", "vscode"),
                 metavar="HOST",
-                says="claude-code, codex, gemini or opencode (whose hook is a plugin)",
+                says="claude-code, codex, gemini, cursor, copilot, vscode or opencode (a plugin)",
             ),
             opt(
                 "--scope",
