@@ -85,3 +85,40 @@ def test_a_patch_is_judged_by_the_lines_that_it_adds(
     said = hook("codex", event_of(case, guarded))
     found = said.answer["hookSpecificOutput"]["permissionDecision"] if said.answer else "allow"
     assert found == want, said
+
+
+HALF = {"old": "pw-", "new": "pw-56"}  # neither text is a password, the file with the change has one
+
+
+@pytest.mark.parametrize(
+    ("host", "event", "tool", "given"),
+    [
+        ("opencode", "tool.execute.before", "read", {"filePath": "$ROOT/src/has"}),
+        (
+            *("opencode", "tool.execute.before", "edit"),
+            {"filePath": "$ROOT/src/half", "oldString": HALF["old"], "newString": HALF["new"]},
+        ),
+        ("copilot", "preToolUse", "view", {"path": "$ROOT/src/has"}),
+        (
+            *("copilot", "preToolUse", "edit"),
+            {"path": "$ROOT/src/half", "old_str": HALF["old"], "new_str": HALF["new"]},
+        ),
+        ("copilot", "preToolUse", "apply_patch", PATCH.format("pw-9876")),
+        ("vscode", "PreToolUse", "read_file", {"filePath": "$ROOT/src/has"}),
+        (
+            *("vscode", "PreToolUse", "multi_replace_string_in_file"),
+            {
+                "replacements": [
+                    {"filePath": "$ROOT/src/half", "oldString": HALF["old"], "newString": HALF["new"]}
+                ]
+            },
+        ),
+        ("cursor", "preToolUse", "Read", {"file_path": "$ROOT/src/has"}),
+        ("cursor", "preToolUse", "Grep", {"pattern": "x", "path": "$ROOT/src"}),
+    ],
+)
+def test_the_contents_count_for_every_host(
+    host: str, event: str, tool: str, given: Any, guarded: Path, hook: Callable[..., Said]
+) -> None:
+    said = hook(host, event_of({"host": host, "event": event, "tool": tool, "input": given}, guarded))
+    assert '"deny"' in said.out and "the content has: match" in said.out, said

@@ -14,7 +14,7 @@ import yaml
 
 from ringfence.policy import Policy
 from ringfence.toolkit.hooks import respond as hooks
-from ringfence.toolkit.hooks.tool_arguments import TOUCHES
+from ringfence.toolkit.hooks.tool_table import TOOLS
 from tests.hooks.conftest import HERE, Said, event_of
 
 ROOT = HERE.parent.parent
@@ -107,7 +107,7 @@ def test_every_file_tool_has_an_event() -> None:
         listed = yaml.safe_load((HERE / f"{host}.yaml").read_text(encoding="utf-8"))
         seen = {case.get("tool", "").lower() for case in listed}
         seen |= {"shell"} if host == "codex" else {"bash"} if host == "copilot" else set()
-        assert set(TOUCHES[host]) <= seen, host
+        assert set(TOOLS[host]) <= seen, host
 
 
 READ = {"event": "PreToolUse", "tool": "Read", "input": {"file_path": "$ROOT/src/app.py"}, "want": "allow"}

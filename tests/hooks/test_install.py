@@ -25,7 +25,7 @@ from ringfence.toolkit.hooks.install import (
     is_isolated,
     removed,
 )
-from ringfence.toolkit.hooks.tool_arguments import TOUCHES
+from ringfence.toolkit.hooks.tool_table import TOOLS
 from tests.hooks.conftest import HERE, event_of
 
 HOSTS = list(SETTINGS)
@@ -147,7 +147,7 @@ def test_every_tool_is_matched(host: str) -> None:
     import re
 
     others = ("Artifact", "mcp__filesystem__read_file", "mcp_x_read_file", "of a later version")
-    for tool in (*TOUCHES[host], *others):
+    for tool in (*TOOLS[host], *others):
         # Without a matcher such a host runs a hook for every tool.
         matchers = [matcher or ".*" for matcher in SETTINGS[host].events.values()]
         assert all(re.fullmatch(matcher, tool) for matcher in matchers), tool

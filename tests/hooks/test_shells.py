@@ -21,9 +21,9 @@ from ringfence.policy import Policy
 from ringfence.toolkit.cli import host_commands, main
 from ringfence.toolkit.hooks import respond as hooks
 from ringfence.toolkit.hooks import shells
-from ringfence.toolkit.hooks.hosts import AFTER, REWRITTEN
+from ringfence.toolkit.hooks.hosts import AFTER
 from ringfence.toolkit.hooks.shell_call import ShellCall
-from ringfence.toolkit.hooks.tool_arguments import SHELLS
+from ringfence.toolkit.hooks.tool_table import TOOLS as TABLE
 from tests.hooks.conftest import HERE, Said, event_of
 
 Hook = Callable[..., Said]
@@ -98,9 +98,9 @@ def words(line: str) -> list[str]:
 
 def test_every_shell_has_a_case() -> None:
     assert {(case["host"], case["tool"].lower()) for case in CASES} >= {
-        (host, tool) for host in REWRITTEN for tool in REWRITTEN[host]
+        (host, name) for host, tools in TABLE.items() for name, tool in tools.items() if tool.replaced
     }
-    assert all(REWRITTEN[host] <= set(SHELLS[host]) for host in REWRITTEN)
+    assert all(tool.command for tools in TABLE.values() for tool in tools.values() if tool.replaced)
 
 
 HOSTILE = [

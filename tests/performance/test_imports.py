@@ -135,6 +135,8 @@ def test_a_hook_loads_what_judges_and_nothing_else(folder: str) -> None:
             "ringfence.toolkit.hooks.call_verdict",
             "ringfence.toolkit.hooks.respond",
             "ringfence.toolkit.hooks.tool_arguments",
+            "ringfence.toolkit.hooks.tool_readers",
+            "ringfence.toolkit.hooks.tool_table",
         ),
         *(
             "ringfence.toolkit.hooks.judge",

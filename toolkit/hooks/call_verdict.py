@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ringfence.toolkit.hooks.hosts import NARROWED
+from ringfence.toolkit.hooks.tool_table import TOOLS
 
 if TYPE_CHECKING:
     from ringfence.policy import Policy
@@ -54,15 +54,15 @@ def narrowed_verdict(
     Any other call keeps its verdict, and has no new arguments.
     """
     tool, given = event["tool_name"], event["tool_input"]
-    argument = NARROWED.get(host, {}).get(tool.lower())
-    if argument is None or first.refused or str(first.effect) != "deny":
+    known = TOOLS[host].get(tool.lower())
+    if known is None or not known.pattern or first.refused or str(first.effect) != "deny":
         return first, None
     from ringfence.toolkit.hooks.judge import Judge
     from ringfence.toolkit.hooks.narrow_search import narrowed
     from ringfence.toolkit.hooks.tool_arguments import touches
 
     judge = Judge(context.root, context.policy, context.agent, context.cwd, context.own)
-    changed = narrowed(judge, touch, given, argument)
+    changed = narrowed(judge, touch, given, known.pattern)
     if changed is None:
         return first, None
     verdict = verdict_on(context, touches(host, tool, changed), None, changed)

@@ -25,7 +25,7 @@ _MOST = 32 << 20  # bytes that are read for one search
 # Tools whose answer has content of the file that they read.
 _GIVES = ("read_file", "read_files", "search_text", UNKNOWN)
 _TAKES = ("move_file", "copy_file")  # tools that write what they read
-_OLD, _NEW = ("old_string", "old_str"), ("new_string", "new_str")
+_OLD, _NEW = ("old_string", "old_str", "oldString"), ("new_string", "new_str", "newString")
 
 
 class ContentJudge:

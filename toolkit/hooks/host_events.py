@@ -60,6 +60,17 @@ def owner_of(event: Mapping[str, Any]) -> str | None:
     return "gemini" if name == "BeforeTool" else None
 
 
+def of_another(event: Mapping[str, Any]) -> str:
+    """Return why a hook does not judge an event, with the command for the program that sent it."""
+    owner = owner_of(event)
+    if owner is None:
+        return "it is not an event of this program"
+    return (
+        f"it is not an event of this program but of {TITLES[owner]}, which needs a hook of its own:"
+        f" ringfence hook install {owner}"
+    )
+
+
 def _is_of_copilot(event: Mapping[str, Any]) -> bool:
     """Whether an event in VS Code's form is Copilot CLI's: it has a time, and no transcript."""
     return event.get("hook_event_name") in _PASCAL and "timestamp" in event and "transcript_path" not in event

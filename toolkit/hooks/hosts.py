@@ -43,28 +43,6 @@ AFTER: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "vscode": ("PostToolUse", "PostToolUseFailure"),
     }
 )
-# The tools whose command a hook can replace, in small letters. PowerShell has another syntax.
-REWRITTEN: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "claude-code": frozenset({"bash", "monitor"}),
-        "codex": frozenset({"bash"}),
-        "gemini": frozenset({"run_shell_command"}),
-        "opencode": frozenset({"bash"}),
-        "cursor": frozenset({"shell"}),
-        "copilot": frozenset({"bash"}),
-        "vscode": frozenset({"bash", "run_in_terminal"}),
-    }
-)
-# The searches whose file pattern a hook can replace, in small letters, with the argument that has it. Gemini
-# CLI reads one pattern in three ways (ripgrep, git, grep), of which each finds nothing for the others' form.
-NARROWED: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {
-        "claude-code": {"grep": "glob"},
-        "opencode": {"grep": "include"},
-        "copilot": {"grep": "glob", "rg": "glob"},
-        "vscode": {"grep": "glob"},  # the name of Copilot CLI's own search
-    }
-)
 # What a hook does with shell commands, the default first. Older versions of Codex run what they cannot
 # rewrite, so there a person has to choose it.
 SHELL_MODES: Mapping[str, tuple[str, ...]] = MappingProxyType(

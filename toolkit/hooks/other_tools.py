@@ -9,38 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from types import MappingProxyType
 from typing import Any
 
-from ringfence.toolkit.hooks.touch import DELETE, EDIT, READ, UNKNOWN, WRITE, Touch
+from ringfence.toolkit.hooks.tool_table import SERVER_TOOLS
+from ringfence.toolkit.hooks.touch import EDIT, READ, UNKNOWN, Touch
 
 OURS = "ringfence"  # the server name for `serve mcp` in the documentation
 # `mcp__server__tool`, and as Gemini CLI writes it; there a server with `_` in its name is ambiguous.
 _OF_A_SERVER = re.compile(r"(?:mcp__)?([^_](?:_?[^_])*)__(.+)|mcp_([^_]+)_(.+)")
-_MOVED = ("read", "delete")
-_SOURCE, _DESTINATION = ("source", READ), ("destination", WRITE)
-# What a file server's tool does: ours that does the same, and the actions by argument.
-_KNOWN: Mapping[str, tuple[str, tuple[tuple[str, tuple[str, ...]], ...]]] = MappingProxyType(
-    {
-        **dict.fromkeys(("read_file", "read_text_file", "read_media_file"), ("read_file", (("path", READ),))),
-        "read_multiple_files": ("read_file", (("paths", READ),)),
-        "read_files": ("read_files", (("paths", READ),)),
-        "get_file_info": ("get_file_info", (("path", READ),)),
-        **dict.fromkeys(("write_file", "create_file"), ("create_file", (("path", WRITE),))),
-        "create_directory": ("create_directory", (("path", WRITE),)),
-        "edit_file": ("edit_file", (("path", EDIT),)),
-        "insert_at_line": ("insert_at_line", (("path", EDIT),)),
-        "copy_file": ("copy_file", (_SOURCE, _DESTINATION)),
-        "move_file": ("move_file", (("source", _MOVED), _DESTINATION)),
-        **dict.fromkeys(("delete_file", "delete"), ("delete", (("path", DELETE),))),
-        **dict.fromkeys(
-            ("list_directory", "list_directory_with_sizes"), ("list_directory", (("path", READ),))
-        ),
-        "directory_tree": ("directory_tree", (("path", READ),)),
-        "search_files": ("search_files", (("path", READ),)),
-        "search_text": ("search_text", (("path", READ),)),
-    }
-)
 # Tools of Claude Code that send a file elsewhere and change none: an allow of reading does not cover that.
 _SENDING = frozenset({"Artifact", "SendUserFile"})
 _NAMES = ("list_directory", "directory_tree", "search_files")
@@ -54,18 +30,18 @@ _WORD = re.compile(
 def is_ours(tool: str) -> bool:
     """Whether a tool belongs to Ringfence's own server, which judges each call and asks by itself."""
     server, name = _split(tool)
-    return server == OURS and name in _KNOWN
+    return server == OURS and name in SERVER_TOOLS
 
 
 def server_of(joined: str) -> str:
     """Return the server in a name `server_tool` whose tool file servers have in common; else ""."""
-    found = [joined[: -len(name) - 1] for name in _KNOWN if joined.endswith(f"_{name}")]
+    found = [joined[: -len(name) - 1] for name in SERVER_TOOLS if joined.endswith(f"_{name}")]
     return min(found, key=len, default="")
 
 
 def read(tool: str, given: Mapping[str, Any]) -> Iterator[Touch]:
     """Return what a call would touch; nothing where no argument has the name of a path."""
-    known = _KNOWN.get(_split(tool)[1])
+    known = SERVER_TOOLS.get(_split(tool)[1])
     rest = dict(given)
     if known is not None:
         name, parts = known

@@ -130,17 +130,10 @@ def _in_common_form(host: str, event: dict[str, Any]) -> tuple[str, dict[str, An
     return plain(host, event)
 
 
-def _not_ours(event: dict[str, Any], what: str) -> Refused:
-    """Return the refusal of a foreign event, which names the command for it."""
-    from ringfence.toolkit.hooks.host_events import TITLES, owner_of
+def _not_ours(event: dict[str, Any]) -> Refused:
+    from ringfence.toolkit.hooks.host_events import of_another
 
-    owner = owner_of(event)
-    if owner is None:
-        return Refused(f"it is not {what} of this program")
-    return Refused(
-        f"it is not {what} of this program but of {TITLES[owner]}, which needs a hook of its own:"
-        f" ringfence hook install {owner}"
-    )
+    return Refused(of_another(event))
 
 
 def _write(sink: TextIO, text: str) -> None:
@@ -156,12 +149,12 @@ def _write(sink: TextIO, text: str) -> None:
 def answer(host: str, options: Options, event: dict[str, Any]) -> dict[str, Any] | None:
     """Return the answer to an event in the common form; None where the host needs none."""
     if FOREIGN_KEYS & event.keys():
-        raise _not_ours(event, "an event")
+        raise _not_ours(event)
     name = _text(event, "hook_event_name")
     if name in UNANSWERED[host]:
         return None
     if name not in EVENTS[host]:
-        raise _not_ours(event, "an event")
+        raise _not_ours(event)
     if host == "opencode":
         from ringfence.toolkit.hooks.opencode import with_server
 
@@ -246,10 +239,11 @@ def _through_shell(
 
 def _effect(host: str, tool: str, verdict: Verdict, touched: tuple[Touch, ...]) -> str | None:
     """Return the effect to report for a verdict; None where the host decides by itself."""
-    from ringfence.toolkit.hooks.tool_arguments import TOUCHES, is_shell
+    from ringfence.toolkit.hooks.tool_arguments import is_shell
+    from ringfence.toolkit.hooks.tool_table import TOOLS
     from ringfence.toolkit.hooks.touch import UNKNOWN
 
-    if tool.lower() not in TOUCHES[host]:
+    if tool.lower() not in TOOLS[host]:
         from ringfence.toolkit.hooks.other_tools import is_ours
 
         if is_ours(tool):
@@ -281,9 +275,10 @@ def _context(host: str, event: dict[str, Any], options: Options) -> CallContext:
 
 def _may_run(host: str, tool: str, options: Options) -> bool:
     """Whether a call may run a command that has to be judged."""
-    from ringfence.toolkit.hooks.tool_arguments import SHELLS
+    from ringfence.toolkit.hooks.tool_table import TOOLS
 
-    return tool.lower() in SHELLS[host] and options.shell != "off"
+    known = TOOLS[host].get(tool.lower())
+    return known is not None and bool(known.command) and options.shell != "off"
 
 
 def _shell_call(host: str, event: dict[str, Any], options: Options, context: CallContext) -> ShellCall | None:

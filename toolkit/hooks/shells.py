@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from ringfence.policy.commands.words import UnknownWord, Words, parse, scan, written
-from ringfence.toolkit.hooks.tool_arguments import SHELLS
+from ringfence.toolkit.hooks.tool_table import TOOLS
 
 # A shell of these hosts stays in the folder that a command went to, so `cd` must not vanish into a child.
 _KEEPS_FOLDER: Final = ("claude-code",)
@@ -32,7 +32,9 @@ def line_of(host: str, tool: str, given: Mapping[str, Any]) -> str | None:
 
     ValueError for a command that is not text.
     """
-    found = [given[key] for key in SHELLS[host].get(tool.lower(), ()) if given.get(key) is not None]
+    known = TOOLS[host].get(tool.lower())
+    keys = () if known is None else known.command
+    found = [given[key] for key in keys if given.get(key) is not None]
     if not found:
         return None
     return "\n".join(_text(value) for value in found)
