@@ -91,6 +91,36 @@ def verdict_of(host: str, event: str, said: Said) -> str:
     return str(inner["decision"]["behavior"])
 
 
+FOREIGN = [
+    ("claude-code", {"hook_event_name": "preToolUse", "tool_name": "Read", "tool_input": {}}, "cursor"),
+    ("claude-code", {"hook_event_name": "beforeReadFile", "file_path": ".env"}, "cursor"),
+    ("claude-code", {"toolName": "view", "toolArgs": {"path": ".env"}}, "copilot"),
+    ("claude-code", {"hookEventName": "PreToolUse", "tool_name": "read_file", "tool_input": {}}, "vscode"),
+    ("codex", {"hook_event_name": "BeforeTool", "tool_name": "read_file", "tool_input": {}}, "gemini"),
+    ("gemini", {"toolName": "view", "toolArgs": {}, "timestamp": 1}, "copilot"),
+    ("cursor", {"toolName": "view", "toolArgs": {}}, "copilot"),
+    ("copilot", {"hook_event_name": "beforeShellExecution", "command": "ls"}, "cursor"),
+    ("vscode", {"hook_event_name": "preToolUse", "cursor_version": "3"}, "cursor"),
+    ("opencode", {"hook_event_name": "preToolUse", "cursor_version": "3"}, "cursor"),
+]
+
+
+@pytest.mark.parametrize(("host", "event", "owner"), FOREIGN)
+def test_a_foreign_event_names_the_command_for_it(
+    host: str, event: dict[str, Any], owner: str, hook: Hook
+) -> None:
+    said = hook(host, json.dumps(event).encode())
+    assert (said.status, said.out) == (2, "")
+    assert f"ringfence hook install {owner}" in said.log
+
+
+def test_an_event_may_begin_with_a_byte_order_mark(hook: Hook, workspace: Path) -> None:
+    case = {"host": "cursor", "event": "preToolUse", "tool": "Read", "input": {"file_path": ".env"}}
+    for marks in (1, 2):
+        said = hook("cursor", "\ufeff".encode() * marks + event_of(case, workspace))
+        assert said.answer["permission"] == "deny"
+
+
 def verdict_without_envelope(host: str, answer: dict[str, Any]) -> str:
     """One word for an answer of Cursor's or Copilot CLI's form."""
     answer = {key: of for key, of in answer.items() if key not in ("updated_input", "modifiedArgs")}

@@ -40,6 +40,30 @@ def test_no_file_that_holds_hooks_is_in_a_folder_of_its_own(
     assert all(hosts.holds_hooks(os.path.relpath(file, tmp_path)) for file in files)
 
 
+@pytest.mark.parametrize("kind", ["file", "link", "hard link", "folder", "another's", "another name"])
+def test_a_file_with_output_that_copilot_made(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder where everybody may make files."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    name = "1795964253664-copilot-tool-output-18758-a4c3b05b.txt"
+    place, secret = tmp_path / (f"x{name}" if kind == "another name" else name), tmp_path / "secret"
+    secret.write_text("x", encoding="utf-8")
+    if kind == "link":
+        place.symlink_to(secret)
+    elif kind == "hard link":
+        place.hardlink_to(secret)
+    elif kind == "folder":
+        place.mkdir()
+    else:
+        place.write_text("x", encoding="utf-8")
+    if kind == "another's":
+        uid = os.getuid()
+        monkeypatch.setattr(os, "getuid", lambda: uid + 1)
+    assert (str(place) in hosts.own_places("copilot")) == (kind == "file")
+    assert str(place) not in hosts.own_places("codex")
+
+
 @pytest.mark.parametrize("variable", ["TMPDIR", "CLAUDE_CODE_TMPDIR"])
 def test_output_of_commands_moves_with_the_temporary_folder(
     variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
