@@ -34,6 +34,7 @@ WORDS = {
     "decision": "",
     "detector": "",
     "digest": r"digests?",
+    "door": "",
     "effect": "",
     "grant": r"grants?",
     "grant-scope": "",
