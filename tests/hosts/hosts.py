@@ -22,18 +22,19 @@ RINGFENCE = (sys.executable, "-I", "-m", "ringfence")
 
 
 class Place(NamedTuple):
-    """The folders of one run, the model's address, and the options of the door."""
+    """The folders of one run, the model's address, the options of the door, and the words of Ringfence."""
 
     project: Path
     home: Path
     state: Path
     url: str
     options: tuple[str, ...]
+    start: tuple[str, ...] = RINGFENCE
 
     def server(self) -> list[str]:
         """Return the words that start the MCP server."""
         root = ("--root", str(self.project), "--state", str(self.state))
-        return [*RINGFENCE, "serve", "mcp", *root, *self.options]
+        return [*self.start, "serve", "mcp", *root, *self.options]
 
 
 class Host(NamedTuple):
@@ -164,6 +165,6 @@ def prepare(host: str, door: str, place: Place) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     if door == "hook":
-        install = [*RINGFENCE, "hook", "install", host, "--yes", "--root", str(place.project)]
+        install = [*place.start, "hook", "install", host, "--yes", "--root", str(place.project)]
         install += ["--state", str(place.state), *place.options]
         subprocess.run(install, check=True, capture_output=True, timeout=60, env={"HOME": str(place.home)})

@@ -66,13 +66,14 @@ def play(
     options: Sequence[str],
     script: Script,
     more: Sequence[str] = (),
+    start: tuple[str, ...] = RINGFENCE,
 ) -> Run:
     """Run the host once until its conversation ends; raises what went wrong in the script.
 
-    `options` are for Ringfence's door, `more` for the host's command line.
+    `options` are for Ringfence's door, `more` for the host's command line; `start` is what starts Ringfence.
     """
-    with started() as (listening, start):
-        place = Place(*folders, f"http://127.0.0.1:{listening.getsockname()[1]}", tuple(options))
+    with started() as (listening, run_there):
+        place = Place(*folders, f"http://127.0.0.1:{listening.getsockname()[1]}", tuple(options), start)
         prepare(host, door, place)
         with Model(listening, TABLE[host].dialect, script) as model:
             serving = threading.Thread(
@@ -80,7 +81,7 @@ def play(
             )
             serving.start()
             words = [*program(host), *TABLE[host].words(door, place), *more]
-            output = start(words, place.project, _environment(host, place))
+            output = run_there(words, place.project, _environment(host, place))
             model.shutdown()
             serving.join(timeout=10)
     if model.failure is not None:
@@ -137,7 +138,7 @@ def ringfence(place: Place, *words: str) -> Any:
     where = ("--root", str(place.project), "--state", str(place.state))
     env = {"PATH": os.environ["PATH"], "HOME": str(place.home)}
     done = subprocess.run(
-        [*RINGFENCE, *words, *where, "--json"], capture_output=True, text=True, timeout=60, env=env
+        [*place.start, *words, *where, "--json"], capture_output=True, text=True, timeout=60, env=env
     )
     if done.returncode == 1 and "Nothing is kept of this workspace" in done.stdout:
         return []

@@ -73,12 +73,27 @@ def _through_mcp(prefix: str, server: str | None = None) -> dict[str, Word]:
     return {word: made(prefix, server) for word, made in _TOOLS.items()}
 
 
+# How a host names a tool of our server: what stands before the name, and the server where it is apart.
+_OURS_IN: Mapping[str, tuple[str, str | None]] = {
+    "claude-code": ("mcp__ringfence__", None),
+    "codex": ("", "mcp__ringfence"),
+    "gemini": ("mcp_ringfence_", None),
+    "opencode": ("ringfence_", None),
+}
+
+
+def tool_call(host: str, name: str, arguments: Mapping[str, Any]) -> Call:
+    """Return a call of a tool of Ringfence's server as the host's model makes it."""
+    prefix, server = _OURS_IN[host]
+    return Call(f"{prefix}{name}", arguments, server)
+
+
 # By host and door.
 WORDS: Mapping[tuple[str, str], Mapping[str, Word]] = {
-    ("claude-code", "mcp"): _through_mcp("mcp__ringfence__"),
-    ("codex", "mcp"): _through_mcp("", "mcp__ringfence"),
-    ("gemini", "mcp"): _through_mcp("mcp_ringfence_"),
-    ("opencode", "mcp"): _through_mcp("ringfence_"),
+    ("claude-code", "mcp"): _through_mcp(*_OURS_IN["claude-code"]),
+    ("codex", "mcp"): _through_mcp(*_OURS_IN["codex"]),
+    ("gemini", "mcp"): _through_mcp(*_OURS_IN["gemini"]),
+    ("opencode", "mcp"): _through_mcp(*_OURS_IN["opencode"]),
     ("claude-code", "hook"): {
         "read": _named("Read", absolute=True, path="file_path"),
         "edit": _named("Edit", absolute=True, path="file_path", old="old_string", new="new_string"),

@@ -22,13 +22,14 @@ def _results(body: Json) -> list[Any]:
 
 def _answer(number: int, call: Call | None, stream: bool) -> str:
     block: Json = {"type": "text", "text": "done"}
-    opened, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": "done"}
+    opened: Json = {"type": "text", "text": ""}
+    delta: Json = {"type": "text_delta", "text": "done"}
     if call is not None:
         block = {"type": "tool_use", "id": f"toolu_{number:04}", "name": call.name, "input": call.arguments}
         opened = {**block, "input": {}}
         delta = {"type": "input_json_delta", "partial_json": json.dumps(call.arguments)}
     reason = "end_turn" if call is None else "tool_use"
-    message = {"id": "m", "type": "message", "role": "assistant", "model": "m", "usage": _USAGE}
+    message: Json = {"id": "m", "type": "message", "role": "assistant", "model": "m", "usage": _USAGE}
     message |= {"content": [], "stop_reason": None, "stop_sequence": None}
     if not stream:
         return json.dumps({**message, "content": [block], "stop_reason": reason})

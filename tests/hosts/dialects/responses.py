@@ -27,7 +27,7 @@ def _answer(number: int, call: Call | None, _stream: bool) -> str:
     if call is not None:
         item |= {"call_id": f"c{number}", "status": "completed"}
         item |= {"namespace": call.server} if call.server else {}
-    usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+    usage: Json = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
     usage |= {"input_tokens_details": None, "output_tokens_details": None}
     return events(
         {"type": "response.created", "response": {"id": "r"}},
