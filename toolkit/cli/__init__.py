@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
+    from ringfence.toolkit.hooks.same_call import HostCall
     from ringfence.toolkit.hooks.shell_call import ShellCall
 
 __all__ = ["main"]
@@ -110,7 +111,13 @@ def _hook(words: list[str], *, alone: bool) -> int | None:
 
             (host_commands.record_apart if alone else host_commands.record)(call)
 
-        return respond(*plain, sys.stdin.buffer, sys.stdout, sys.stderr, record)
+        def consent(call: HostCall) -> str | None:
+            """Ask a person about a call, where the host cannot."""
+            from ringfence.toolkit.cli import host_consent
+
+            return host_consent.consent(call)
+
+        return respond(*plain, sys.stdin.buffer, sys.stdout, sys.stderr, record, consent)
     except BaseException as error:  # noqa: BLE001  whatever it is, the call must be blocked
         # Any status but 2 would let the call pass.
         print(f"ringfence: blocked, as it could not be judged ({type(error).__name__})", file=sys.stderr)

@@ -31,6 +31,7 @@ from ringfence.toolkit.hooks.hosts import (
 if TYPE_CHECKING:
     from ringfence.policy import Policy
     from ringfence.toolkit.hooks.judge import Verdict
+    from ringfence.toolkit.hooks.same_call import HostCall
     from ringfence.toolkit.hooks.shell_call import ShellCall
     from ringfence.toolkit.hooks.touch import Touch
 
@@ -49,6 +50,10 @@ ASKS = {
 }
 _UNKNOWN = "The policy allows the path, but not what else this tool may do with it"
 _NOBODY = "A person has to decide this, and this program's hooks cannot ask one"
+
+
+# Returns None if a person has granted a call, else what the agent is told.
+Consent = Callable[["HostCall"], str | None]
 
 
 class Options(NamedTuple):
@@ -100,10 +105,12 @@ def respond(  # noqa: PLR0913  the streams of a process, and who takes what ran
     sink: TextIO,
     log: TextIO,
     record: Callable[[ShellCall], None] | None = None,
+    consent: Consent | None = None,
 ) -> int:
     """Answer the event on `source`; returns the exit status and raises nothing.
 
-    `record` gets each command that a host ran without Ringfence, after it ran.
+    `record` gets each command that a host ran without Ringfence, after it ran. `consent` is asked about a
+    call that needs a person, where the host cannot ask one.
     """
     try:
         event = _parsed(source.read(MAX_EVENT + 1))
@@ -112,7 +119,7 @@ def respond(  # noqa: PLR0913  the streams of a process, and who takes what ran
             ran = _ran_outside(host, event, options) if record else None
             if ran is not None and record is not None:
                 record(ran)
-        elif (response := answer(host, options, event)) is not None:
+        elif (response := answer(host, options, event, consent)) is not None:
             _write(sink, json.dumps(response) + "\n")
         return ANSWERED
     except BaseException as error:  # noqa: BLE001  fails closed: any failure blocks the call
@@ -146,7 +153,9 @@ def _write(sink: TextIO, text: str) -> None:
         raise
 
 
-def answer(host: str, options: Options, event: dict[str, Any]) -> dict[str, Any] | None:
+def answer(
+    host: str, options: Options, event: dict[str, Any], consent: Consent | None = None
+) -> dict[str, Any] | None:
     """Return the answer to an event in the common form; None where the host needs none."""
     if FOREIGN_KEYS & event.keys():
         raise _not_ours(event)
@@ -155,15 +164,13 @@ def answer(host: str, options: Options, event: dict[str, Any]) -> dict[str, Any]
         return None
     if name not in EVENTS[host]:
         raise _not_ours(event)
-    if host == "opencode":
-        from ringfence.toolkit.hooks.opencode import with_server
-
-        event = with_server(event)
-    found = _answer(host, options, event)
+    found = _answer(host, options, _with_server(host, event), consent)
     return SILENCE.get(host) if found is None else found
 
 
-def _answer(host: str, options: Options, event: dict[str, Any]) -> dict[str, Any] | None:
+def _answer(
+    host: str, options: Options, event: dict[str, Any], consent: Consent | None
+) -> dict[str, Any] | None:
     name = event["hook_event_name"]
     tool, given = _text(event, "tool_name"), event.get("tool_input")
     if not isinstance(given, dict):
@@ -186,7 +193,44 @@ def _answer(host: str, options: Options, event: dict[str, Any]) -> dict[str, Any
         return None
     if shell is not None and shell.mode == "rewrite":
         return _through_shell(name, event, options, shell, verdict)
+    if consent is not None and len(touched) == 1 and _needs_person(host, options, verdict):
+        verdict = _after_consent(host, options, event, context, verdict, consent)
     return _plain(host, options, event, touched, verdict, changed)
+
+
+def _with_server(host: str, event: dict[str, Any]) -> dict[str, Any]:
+    """Return the event with the name of an MCP server's tool as all hosts but one have it."""
+    if host != "opencode":
+        return event
+    from ringfence.toolkit.hooks.opencode import with_server
+
+    return with_server(event)
+
+
+def _needs_person(host: str, options: Options, verdict: Verdict) -> bool:
+    """Whether a person has to decide whom the host cannot ask, and nobody chose to deny such calls."""
+    return options.ask is None and ASKS[host] == "deny" and str(verdict.effect) == "ask"
+
+
+def _after_consent(  # noqa: PLR0913  all that a request depends on
+    host: str,
+    options: Options,
+    event: dict[str, Any],
+    context: CallContext,
+    verdict: Verdict,
+    consent: Consent,
+) -> Verdict:
+    """Return the verdict after a person was asked: their grant, or a deny with the id of the request."""
+    from ringfence.policy import Effect
+    from ringfence.toolkit.hooks.same_call import host_call
+
+    call = host_call(host, event, context, options.state)
+    if call is None:
+        return verdict
+    told = consent(call)
+    if told is None:
+        return verdict._replace(effect=Effect.ALLOW)
+    return verdict._replace(effect=Effect.DENY, reason=told)
 
 
 def _plain(  # noqa: PLR0913  all that an answer depends on

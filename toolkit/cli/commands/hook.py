@@ -15,6 +15,7 @@ from ringfence.toolkit.cli.agent_option import mention_unknown
 from ringfence.toolkit.cli.approval_prompt import confirm
 from ringfence.toolkit.cli.context import policy_of, root_of
 from ringfence.toolkit.cli.host_commands import record
+from ringfence.toolkit.cli.host_consent import consent
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.replace_file import replace_text
 from ringfence.toolkit.cli.runner import DONE, FELL_SHORT, UsageError
@@ -62,7 +63,7 @@ def vscode(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def _respond(host: str, arguments: argparse.Namespace, screen: Screen) -> int:
     options = Options(**{name: getattr(arguments, name) for name in Options._fields})
-    return respond(host, options, sys.stdin.buffer, screen.stdout, screen.stderr, record)
+    return respond(host, options, sys.stdin.buffer, screen.stdout, screen.stderr, record, consent)
 
 
 def install(arguments: argparse.Namespace, screen: Screen) -> int:

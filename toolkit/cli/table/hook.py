@@ -105,7 +105,7 @@ HOOKS = (
         "BeforeTool",
         "deny",
         "Not every version of Gemini CLI lets a hook ask, so `ask` becomes `deny`; with `--ask host` the"
-        " verdict is `ask`.",
+        " verdict is `ask`. Without --ask, a denied call with one file is kept as a request for approval.",
     ),
     _host(
         "opencode",
@@ -114,7 +114,7 @@ HOOKS = (
         "deny",
         "The plugin that `ringfence hook install opencode` writes sends the event. No plugin of OpenCode can"
         " ask a person, so `ask` becomes `deny`; with `--ask host` it prints nothing and OpenCode's own"
-        " permissions apply.",
+        " permissions apply. Without --ask, a denied call with one file is kept as a request for approval.",
     ),
     _host(
         "cursor",
