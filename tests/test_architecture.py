@@ -288,6 +288,7 @@ MAY_IMPORT = {
         " toolkit.text toolkit.workspace"
     ),
     "toolkit.authoring": words(
+        "policy.upstreams "
         "policy policy.analysis policy.byte_names policy.errors policy.evaluation"
         " policy.invisible_characters policy.lint policy.loading policy.model policy.patterns toolkit.errors"
         " toolkit.formats toolkit.gitignore_rules toolkit.grant_patterns"

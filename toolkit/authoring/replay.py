@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from ringfence.policy import ACTIONS, Decision, Effect, Need, Policy
 from ringfence.policy.model import EFFECTS, KINDS, RUN, RUN_TOOL
+from ringfence.policy.upstreams.rows import CALL, split_key
 from ringfence.toolkit.tools import TOOLS
 
 _MOST_GROUPS: Final = 5_000
@@ -208,9 +209,11 @@ def _needs(policy: Policy, recorded: _Recorded) -> Iterator[Need]:
     tool, paths = recorded.tool, recorded.paths
     decided = Need(recorded.action, recorded.path, kind=recorded.decided_kind)
     directory = tool in TOOLS and TOOLS[tool].on_directories
-    if tool == RUN_TOOL:  # whether each of its paths was changed or deleted is not in the record
-        if decided.action in (*ACTIONS, RUN):
+    if tool == RUN_TOOL or split_key(tool):  # what was done to each of its paths is not in the record
+        if decided.action in (*ACTIONS, RUN, CALL):
             yield decided
+        if split_key(tool) and decided.action in ACTIONS:  # nor is whether the path is a directory
+            yield replace(decided, directory=True)
         return
     needs = policy.tools.get(tool, ())
     parameters = list(dict.fromkeys(parameter for _, parameter in needs))

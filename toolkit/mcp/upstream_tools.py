@@ -41,7 +41,7 @@ class UpstreamTools:
 
         Where own tools are not offered, their names are no tool's.
         """
-        for tool in self._servers.tools().values():
+        for tool in self._servers.known().values():
             if offered_with(prefix, tool) == name:
                 return tool.key
         return f"{name} of no server" if self.only else None

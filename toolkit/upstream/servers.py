@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from ringfence.toolkit.upstream.specification import Specification
 from ringfence.toolkit.upstream.transport import Message
 
 _NO_PATHS = Row()
+_PAUSE = 10.0  # seconds before a server that did not start is tried again
 
 
 def table_of(server: Specification, stated: Upstreams) -> Table:
@@ -45,6 +47,9 @@ class Servers:
         self._taken = frozenset(taken)
         self._lock = threading.Lock()
         self._tools: dict[str, UpstreamTool] | None = None
+        self._complete = False  # whether every server has listed its tools
+        self._failed: dict[str, float] = {}
+        self._told: dict[str, str] = {}
         self.listeners: list[Callable[[], None]] = []
         self.specifications = tuple(specifications)
         self._servers = {
@@ -53,53 +58,71 @@ class Servers:
         self._by_name = {each.name: each for each in self.specifications}
 
     def _about(self, name: str) -> Callable[[str], None]:
-        return lambda line: self._note(f"[{name}] {line}")
+        def tell(line: str) -> None:
+            self._told[name] = line
+            self._note(f"[{name}] {line}")
+
+        return tell
 
     def _renew(self) -> None:
         with self._lock:
-            self._tools = None
+            self._tools, self._complete = None, False
         for listener in self.listeners:
             listener()
 
     def start(self) -> None:
         """Start all servers at once. What does not start is told to a person, and tried again later."""
-        threads = [
-            threading.Thread(target=_quietly, args=(server.tools,), daemon=True)
-            for server in self._servers.values()
-        ]
+        threads = [threading.Thread(target=self._listed, args=(name,), daemon=True) for name in self._servers]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        self.tools()
 
     def tools(self) -> Mapping[str, UpstreamTool]:
         """Return every tool by its key. A server that is not available has none, and a person is told."""
         with self._lock:
             found = self._tools
-        if found is not None:
+        if found is not None and self._complete:
             return found
         tools: dict[str, UpstreamTool] = {}
         taken, complete = set(self._taken), True
-        for name, server in self._servers.items():
-            try:
-                listed, refused = defined(name, server.tools(), taken)
-            except CallError as error:
-                self._about(name)(error.message)
+        for name in self._servers:
+            entries = self._listed(name)
+            if entries is None:
                 complete = False  # asked again for the next list
                 continue
+            listed, refused = defined(name, entries, taken)
             if refused:
                 self._about(name)(f"{refused} of its tools have no valid name or schema, and are not offered")
             tools |= {tool.key: tool for tool in listed}
         with self._lock:
-            self._tools = tools if complete else None
+            self._tools, self._complete = tools, complete
         return tools
+
+    def known(self) -> Mapping[str, UpstreamTool]:
+        """Return the tools by key as they were listed last: a call waits for no server that is away."""
+        with self._lock:
+            found = self._tools
+        return self.tools() if found is None else found
+
+    def _listed(self, name: str) -> list[Message] | None:
+        """Return a server's list of tools; None if it is not available, now or a moment ago."""
+        if time.monotonic() - self._failed.get(name, -_PAUSE) < _PAUSE:
+            return None
+        try:
+            return self._servers[name].tools()
+        except CallError as error:
+            self._failed[name] = time.monotonic()
+            told = self._told.get(name)
+            if told is None or told not in error.message:
+                self._about(name)(error.message)
+            return None
 
     def find(self, key: str) -> UpstreamTool | None:
         """Return the tool with this key; None for a key of no server, and for a tool that is not there."""
         if key.partition(".")[0] not in self._servers:
             return None
-        return self.tools().get(key)
+        return self.known().get(key)
 
     def row(self, tool: UpstreamTool, stated: Upstreams) -> Row:
         """Return what is known of a tool's arguments."""
@@ -117,10 +140,3 @@ class Servers:
         """End every server."""
         for server in self._servers.values():
             server.close()
-
-
-def _quietly(work: Callable[[], object]) -> None:
-    try:
-        work()
-    except CallError:
-        pass  # asked again at once, where it is told

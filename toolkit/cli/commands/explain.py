@@ -14,6 +14,7 @@ from ringfence.policy.commands.needs import run_needs
 from ringfence.policy.evaluation.explain_special import Would, not_counting
 from ringfence.policy.model import RUN, names_action
 from ringfence.policy.patterns.syntax import Fold
+from ringfence.policy.upstreams.rows import CALL, Row, needs_of
 from ringfence.toolkit.advice import as_advice
 from ringfence.toolkit.authoring.what_if import Look, Misnamed, name_paths
 from ringfence.toolkit.cli.agent_option import mention_unknown
@@ -53,6 +54,11 @@ def explain(arguments: argparse.Namespace, screen: Screen) -> int:
     what, agent = arguments.what, arguments.agent
     if what == RUN:
         return _explain_command(arguments, whole, screen)
+    if what == CALL:
+        judged = arguments.path if arguments.path in policy.tools else CALL
+        return _explain_words(arguments, whole, judged, (Need(CALL, arguments.path),), screen)
+    if tuple(policy.tools.get(what, ())) == needs_of(Row()):
+        raise UsageError(f"{what} has no paths: ringfence explain call {what}")
     try:
         to = arguments.destination
         path, to = from_root(arguments.path, root), None if to is None else from_root(to, root)
@@ -74,14 +80,20 @@ def explain(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def _explain_command(arguments: argparse.Namespace, whole: Policy, screen: Screen) -> int:
-    """Judge each simple command of a line by its words; needs no workspace."""
-    now = time_of(arguments)
-    policy = whole.at(now)
+    """Judge each simple command of a line by its words."""
     if arguments.destination is not None:
         raise UsageError("a command line is one argument: put quotes around it")
+    return _explain_words(arguments, whole, RUN, tuple(run_needs(arguments.path)), screen)
+
+
+def _explain_words(
+    arguments: argparse.Namespace, whole: Policy, what: str, needs: tuple[Need, ...], screen: Screen
+) -> int:
+    """Judge what is no path; needs no workspace."""
+    now = time_of(arguments)
+    policy = whole.at(now)
     mention_unknown(policy, [arguments.agent], screen)
-    needs = tuple(run_needs(arguments.path))
-    question = Question(policy, arguments.agent, RUN, needs, False, whole, now)
+    question = Question(policy, arguments.agent, what, needs, False, whole, now)
     if screen.as_json:
         screen.json(question.to_json())
     else:

@@ -14,6 +14,7 @@ from ringfence.policy.analysis.shortest_witness import MAX_WORK, Budget
 from ringfence.policy.commands import patterns as word_patterns
 from ringfence.policy.model import EFFECTS, RUN, WRITE_KINDS, Invariant
 from ringfence.policy.patterns.syntax import Folding, PatternError, parse, parse_agent
+from ringfence.policy.upstreams.rows import CALL
 from ringfence.toolkit.cli.agent_option import mention_unknown
 from ringfence.toolkit.cli.case_option import case_of, folding, mention_case
 from ringfence.toolkit.cli.column_layout import Column
@@ -55,7 +56,7 @@ def prove(arguments: argparse.Namespace, screen: Screen) -> int:
 def _statement(arguments: argparse.Namespace, policy: Policy) -> Invariant:
     if not (arguments.verdict and arguments.what and arguments.pattern):
         raise UsageError("a statement is: never|always allow|ask|deny ACTION|TOOL PATTERN")
-    if arguments.what not in (*ACTIONS, *WRITE_KINDS, RUN) and arguments.what not in policy.tools:
+    if arguments.what not in (*ACTIONS, *WRITE_KINDS, RUN, CALL) and arguments.what not in policy.tools:
         raise UsageError(f"{arguments.what}: neither an action nor a tool")
     try:
         (word_patterns.parse if arguments.what == RUN else parse)(arguments.pattern)

@@ -96,7 +96,7 @@ POLICIES: tuple[Command, ...] = (
                 "what",
                 nargs="?",
                 metavar="ACTION|TOOL",
-                says="read, write, write.create, write.replace, write.edit, delete, run, or a tool's name",
+                says="read, write, write.create, write.replace, write.edit, delete, run, call, or a tool",
             ),
             opt(
                 "pattern",
@@ -164,7 +164,7 @@ POLICIES: tuple[Command, ...] = (
             opt(
                 "what",
                 metavar="ACTION|TOOL",
-                says="read, write, write.create, write.replace, write.edit, delete, run, or a tool's name",
+                says="read, write, write.create, write.replace, write.edit, delete, run, call, or a tool",
             ),
             opt(
                 "path",
