@@ -80,6 +80,7 @@ WORDS = {
     "trash": r"trash",
     "trial": "",
     "undo": r"undo|undoes|undoing|undone",
+    "upstream-server": "",
     "verdict": r"verdicts?",
     "version": "",
     "workspace": r"workspaces?",

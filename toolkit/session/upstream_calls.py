@@ -162,7 +162,12 @@ def _absolute(attempt: Attempt, places: Mapping[GivenPath, Place]) -> dict[Given
 
 def _count(attempt: Attempt) -> None:
     """Count the files that the call names against the limits for one call; their bytes are not known."""
-    named = {(need.action, need.path) for need in attempt.needs if need.action != CALL and not need.directory}
+    counts = {"read": attempt.counting.reads, CALL: False}
+    named = {
+        (need.action, need.path)
+        for need in attempt.needs
+        if counts.get(need.action, True) and not need.directory
+    }
     for action, _ in named:
         attempt.usage[action] = attempt.usage.get(action, Amount()) + Amount(files=1)
     if attempt.usage:
@@ -207,6 +212,7 @@ def _plan(attempt: Attempt, tool: UpstreamTool, sent: Mapping[str, Any]) -> Plan
     where = ", ".join(map(escape, dict.fromkeys(attempt.named)))
     title = f"{tool.server}: {escape(tool.name)}{f' {where}' if where else ''}"
     return Plan(
+        content=f"(an answer of the server {tool.server})",
         title=title,
         draw=partial(_preview, tool, attempt.call.arguments),
         forwards=hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest(),
