@@ -98,6 +98,9 @@ def called(number: Any, params: dict[str, Any]) -> None:
         note("changed")
         write({"method": "notifications/tools/list_changed"})
         write({"id": number, "result": {"content": []}})
+    elif name == "broken":
+        sys.stdout.write(f'{{"jsonrpc":"2.0","id":{number},"result":{{"n":NaN}}}}\n')
+        sys.stdout.flush()
     elif name == "none":
         write({"id": number, "result": [1]})
     elif name == "ask":

@@ -16,6 +16,8 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.upstream.connection import Connection
 from ringfence.toolkit.upstream.process import ServerProcess
+from ringfence.toolkit.upstream.transport import OnEnd, OnMessage
+from tests.upstream.answering import Answering
 
 SERVER = str(Path(__file__).with_name("faulty_server.py"))
 Connect = Callable[..., Connection]
@@ -125,6 +127,28 @@ def test_an_error_of_the_protocol(connect: Connect) -> None:
 def test_a_result_that_is_none(connect: Connect) -> None:
     with pytest.raises(CallError, match="no result"):
         connect().call("none", {}, Progress())
+
+
+def test_an_answer_that_is_broken_fails_its_call_at_once(connect: Connect) -> None:
+    with pytest.raises(CallError, match="no valid JSON-RPC message"):
+        connect().call("broken", {}, Progress())
+
+
+def test_the_end_of_an_earlier_server_is_not_that_of_the_next() -> None:
+    ends: list[Callable[[str], None]] = []
+
+    class Noted(Answering):
+        def start(self, on_message: OnMessage, on_end: OnEnd) -> None:
+            super().start(on_message, on_end)
+            ends.append(on_end)
+
+    connection = Connection("s", lambda: Noted([]))
+    connection.tools()
+    ends[0]("the first one ended")
+    connection.tools()
+    ends[0]("the first one ended, told late")
+    assert connection.call("x", {}, Progress())["content"]
+    assert len(ends) == 2
 
 
 def test_lines_that_are_no_messages_are_passed_over(connect: Connect) -> None:

@@ -98,7 +98,11 @@ class Connection:
             self._ended = None
             transport = self._transport = self._open_transport()
             try:
-                transport.start(self._take, self._end)
+                # What an earlier transport still says is about an earlier server.
+                transport.start(
+                    lambda message: self._take(message) if self._transport is transport else None,
+                    lambda reason: self._end(reason) if self._transport is transport else None,
+                )
                 self._shake_hands()
             except CallError as error:
                 self._ended = self._ended or error.message

@@ -46,6 +46,9 @@ class MessageLines:
         if message is None:
             self._foreign += 1
             self._note(f"not a message: {line[:_SHOWN].decode('utf-8', 'backslashreplace')}")
+            if (number := _answered(line)) is not None:
+                error = {"code": -32700, "message": "an answer that is no valid JSON-RPC message"}
+                self._on_message({"jsonrpc": "2.0", "id": number, "error": error})
             return
         self._foreign = 0
         self._on_message(message)
@@ -58,6 +61,16 @@ def read(line: bytes) -> Message | None:
     except CallError:
         return None
     return value if isinstance(value, dict) and value.get("jsonrpc") == "2.0" else None
+
+
+def _answered(line: bytes) -> int | None:
+    """Return the id of the request that a broken message answers; None if it answers none."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    number = value.get("id") if isinstance(value, dict) and "method" not in value else None
+    return number if type(number) is int else None
 
 
 def written(message: Message) -> bytes:
