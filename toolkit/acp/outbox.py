@@ -5,13 +5,17 @@ What is passed on waits while much is unwritten; Ringfence's own answers never w
 
 from __future__ import annotations
 
+import os
+import select
 import threading
+import time
 from collections import deque
 from contextlib import suppress
 from typing import IO
 
 _MUCH = 64 << 20  # bytes that may be unwritten before passing on waits
-_PATIENCE = 30.0  # seconds for what is unwritten at the end
+_PATIENCE = 5.0  # seconds for what is unwritten at the end
+_LOOK_AGAIN = 500  # milliseconds
 
 
 class Outbox:
@@ -23,14 +27,16 @@ class Outbox:
         self._size = 0
         self._changed = threading.Condition()
         self._ends = False
+        self._until = 0.0
         self._broken = False
+        self._patient = True
         self._thread = threading.Thread(target=self._write, name=name, daemon=True)
         self._thread.start()
 
     def put(self, line: bytes, *, wait: bool = False) -> None:
         """Write a line soon; `wait` until little enough is unwritten. Nothing happens if the side is gone."""
         with self._changed:
-            while wait and self._size > _MUCH and not self._broken and not self._ends:
+            while wait and self._patient and self._size > _MUCH and not self._broken:
                 self._changed.wait()
             if self._broken or self._ends:
                 return
@@ -38,15 +44,21 @@ class Outbox:
             self._size += len(line)
             self._changed.notify_all()
 
+    def stop_waiting(self) -> None:
+        """Let go of whoever waits in `put`."""
+        with self._changed:
+            self._patient = False
+            self._changed.notify_all()
+
     def close(self) -> None:
         """Write what is there, and close the stream; give up on a side that does not read."""
         with self._changed:
             self._ends = True
+            self._until = time.monotonic() + _PATIENCE
             self._changed.notify_all()
-        self._thread.join(_PATIENCE)
-        if not self._thread.is_alive():
-            with suppress(OSError):
-                self._sink.close()
+        self._thread.join()
+        with suppress(OSError):
+            self._sink.close()
 
     def _write(self) -> None:
         while True:
@@ -57,14 +69,25 @@ class Outbox:
                     return
                 batch = b"".join(self._lines)
                 self._lines.clear()
-            try:
-                self._sink.write(batch)
-                self._sink.flush()
-            except (OSError, ValueError):
-                with self._changed:
-                    self._broken = True
-                    self._changed.notify_all()
-                return
+            written = self._written(batch)
             with self._changed:
                 self._size -= len(batch)
+                self._broken = not written
                 self._changed.notify_all()
+            if not written:
+                return
+
+    def _written(self, batch: bytes) -> bool:
+        """Write a batch past the buffer of the stream, and return whether that worked."""
+        left, sink = memoryview(batch), self._sink.fileno()
+        poll = select.poll()
+        poll.register(sink, select.POLLOUT)
+        try:
+            while left:
+                if poll.poll(_LOOK_AGAIN):
+                    left = left[os.write(sink, left[: select.PIPE_BUF]) :]
+                elif self._ends and time.monotonic() > self._until:
+                    return False
+        except (OSError, ValueError):
+            return False
+        return True

@@ -6,6 +6,8 @@ read as one message is passed to nobody.
 
 from __future__ import annotations
 
+import os
+import select
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -32,6 +34,7 @@ from ringfence.toolkit.mcp.jsonrpc import (
 
 EDITOR, AGENT = "editor", "agent"
 _PIECE = 1 << 16
+_LOOK_AGAIN = 200  # milliseconds between two looks at whether the run is over
 
 
 class Proxy:
@@ -62,12 +65,15 @@ class Proxy:
         self._ending: dict[tuple[str, object], str] = {}  # by the id of session/close
         self._passed: dict[tuple[str, object], str] = {}  # our id of a permission request, by the agent's
         self._first: str | None = None
+        self._readers: list[threading.Thread] = []
         self._over = threading.Event()
 
     def run(self) -> str:
         """Pass messages on until one side ends; return which."""
         for side, take in ((EDITOR, self._from_editor), (AGENT, self._from_agent)):
-            threading.Thread(target=self._read, args=(side, take), name=f"acp-{side}", daemon=True).start()
+            reader = threading.Thread(target=self._read, args=(side, take), name=f"acp-{side}", daemon=True)
+            self._readers.append(reader)
+            reader.start()
         self._over.wait()
         assert self._first is not None, "a side has ended"
         return self._first
@@ -75,6 +81,10 @@ class Proxy:
     def close(self) -> None:
         """End what is under way, and write what is left to both sides."""
         self._over.set()
+        self._agent.stop_waiting()
+        self._editor.stop_waiting()
+        for reader in self._readers:
+            reader.join()
         self._questions.cancel(None)
         self.desk.close_all()
         for session in self._began.values():
@@ -91,7 +101,7 @@ class Proxy:
         lines, source = Lines(acp.MAX_LINE), self._sources[side]
         refuse = self._to_editor if side == EDITOR else self._to_agent
         try:
-            while not self._over.is_set() and (data := source.read1(_PIECE)):  # type: ignore[attr-defined]
+            while (data := self._piece(source.fileno())) is not None:
                 for line in lines.add(data):
                     self._take(line, take, refuse)
             for line in lines.add(b""):
@@ -100,6 +110,15 @@ class Proxy:
             pass  # the side is gone
         finally:
             self.end(side)
+
+    def _piece(self, source: int) -> bytes | None:
+        """Return what there is to read, past the stream's buffer; None at the end of the side or the run."""
+        poll = select.poll()
+        poll.register(source, select.POLLIN)
+        while not self._over.is_set():
+            if poll.poll(_LOOK_AGAIN):
+                return os.read(source, _PIECE) or None
+        return None
 
     def _take(
         self, line: bytes, take: Callable[[bytes, Message], None], refuse: Callable[[Message], None]
