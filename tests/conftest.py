@@ -31,6 +31,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 # What starts servers, terminals or many processes, kills them, or tries very many things. The rest is the
 # quick selection: less than a minute on two cores, with some tests of each part of the program.
 SLOW = (
+    "tests/acp/test_process.py",
+    "tests/acp/test_proxy.py",
+    "tests/acp/test_terminals.py",
     "tests/analysis/",
     "tests/bridge/",
     "tests/cli/test_approval_streams.py",

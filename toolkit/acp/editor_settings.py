@@ -1,10 +1,26 @@
-"""Settings with which editors start Ringfence in the place of an agent. Pure: prints, and writes no file."""
+"""Settings with which editors start Ringfence in the place of an agent. Writes no file."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from shutil import which
 from types import MappingProxyType
+
+
+# Programs that speak the protocol, with the arguments with which they do.
+_AGENTS = (
+    ("gemini", "--acp"),
+    ("opencode", "acp"),
+    ("claude-code-acp",),
+    ("codex-acp",),
+    ("goose", "acp"),
+)
+
+
+def agents_here() -> list[str]:
+    """Return the command lines of the agents for `ringfence serve acp` that are on the PATH."""
+    return [" ".join(words) for words in _AGENTS if which(words[0])]
 
 
 def settings(editor: str, own: Sequence[str], agent: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ringfence.policy import Folding
+from ringfence.toolkit.acp.editor_settings import agents_here
 from ringfence.toolkit.cli.context import refuse_chained, root_of
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.runner import DONE
@@ -38,6 +39,7 @@ def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
         "landlock": _landlock(),
         "landlock_holds": ", ".join(covered_kinds()) or None,
         "commands": _levels(),
+        "acp_agents": agents_here(),
         "extras": extras,
     }
     if screen.as_json:
