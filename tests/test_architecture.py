@@ -167,7 +167,7 @@ def test_tools_can_only_plan(name: str) -> None:
     ours = {found for found in imports(MODULES[name], at_load=True) if found.startswith("toolkit.")}
     allowed = words(
         "toolkit.errors toolkit.paths toolkit.plan.changes toolkit.plan.command_run toolkit.plan.content"
-        " toolkit.durations toolkit.file_text toolkit.text toolkit.call"
+        " toolkit.durations toolkit.file_text toolkit.media toolkit.text toolkit.call"
     )
     if name == "toolkit.tools":
         allowed.add(
@@ -229,8 +229,9 @@ MAY_IMPORT = {
     "toolkit.line_reader": words(""),
     "toolkit.locations": words("toolkit.errors"),
     "toolkit.paths": words("policy.byte_names toolkit.errors"),
-    "toolkit.call": words("toolkit.errors toolkit.paths"),
-    "toolkit.plan": words("policy toolkit.errors toolkit.paths"),
+    "toolkit.media": words(""),
+    "toolkit.call": words("toolkit.errors toolkit.media toolkit.paths"),
+    "toolkit.plan": words("policy toolkit.errors toolkit.media toolkit.paths"),
     "toolkit.private_files": words("toolkit.errors toolkit.file_ownership"),
     "toolkit.program_files": words(""),
     "toolkit.progress": words("toolkit.errors"),
@@ -284,8 +285,8 @@ MAY_IMPORT = {
     ),
     "toolkit.tools": words(
         "policy.byte_names policy.detection policy.model policy.patterns toolkit.durations toolkit.errors"
-        " toolkit.fake_fs toolkit.file_text toolkit.paths toolkit.plan toolkit.task_ids toolkit.tasks"
-        " toolkit.text toolkit.workspace"
+        " toolkit.fake_fs toolkit.file_text toolkit.media toolkit.paths toolkit.plan toolkit.task_ids"
+        " toolkit.tasks toolkit.text toolkit.workspace"
     ),
     "toolkit.authoring": words(
         "policy.upstreams "
@@ -295,8 +296,8 @@ MAY_IMPORT = {
         " toolkit.paths toolkit.plan toolkit.storage toolkit.tools toolkit.version toolkit.workspace"
     ),
     "toolkit.catalog": words(
-        "policy policy.analysis policy.model toolkit.call toolkit.errors toolkit.file_text toolkit.plan"
-        " toolkit.text toolkit.tools"
+        "policy policy.analysis policy.model toolkit.call toolkit.errors toolkit.file_text toolkit.media"
+        " toolkit.plan toolkit.text toolkit.tools"
         " policy.upstreams toolkit.upstream"
     ),
     "toolkit.undo": words(

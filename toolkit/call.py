@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.paths import is_unicode
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.media import Media
 
 MAX_BYTES = 16 << 20
 MAX_DEPTH = 64
@@ -37,7 +40,8 @@ class Result:
     """The answer to one call.
 
     `content` is text for the model, `data` the same as fields (with `call_id`, which `ringfence undo` takes),
-    `decision` the policy's decision, `error` the error's fields.
+    `decision` the policy's decision, `error` the error's fields. `media` are images and audio that were read:
+    content of MCP, and not part of the JSON form.
     """
 
     id: str | int | None
@@ -46,15 +50,19 @@ class Result:
     data: dict[str, Any] = field(default_factory=dict)
     decision: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
+    media: tuple[Media, ...] = field(default=(), repr=False)
 
     @property
     def ok(self) -> bool:
         """Whether the call was carried out."""
         return self.status == "ok"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the object to send: `{"id", "status", "content", "data", "decision", "error"}`."""
-        return {
+    def to_json(self, *, media: bool = False) -> dict[str, Any]:
+        """Return the object to send: `{"id", "status", "content", "data", "decision", "error"}`.
+
+        With `media`, it has the images and audio, too: `{"path", "mime_type", "data"}`, the data in base64.
+        """
+        found = {
             "id": self.id,
             "status": self.status,
             "content": self.content,
@@ -62,6 +70,7 @@ class Result:
             "decision": self.decision,
             "error": self.error,
         }
+        return {**found, "media": [each.to_json() for each in self.media]} if media else found
 
     def to_line(self) -> str:
         """Return the object as one line of ASCII JSON, so that no name in it can forge another line."""

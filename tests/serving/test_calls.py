@@ -287,3 +287,14 @@ def test_usage(workspace: Path) -> None:
     (workspace / "ringfence.yaml").write_text("version: 7\n")
     assert status()[0] == 2
     assert signal.SIGTERM
+
+
+def test_images_are_given_where_they_are_asked_for(server: Begin, workspace: Path) -> None:
+    (workspace / "dot.gif").write_bytes(b"GIF89a\x01\0\x01\0")
+    one = server()
+    described = one.send("GET", "/openapi.json", token="nobody").json
+    body = {"tool": "read_file", "arguments": {"path": "dot.gif"}}
+    plain, asked = (one.send("POST", f"/call{query}", body) for query in ("", "?media=true"))
+    assert "media" not in plain.json and plain.json["data"]["attached"]
+    assert asked.json["media"] == [{"path": "dot.gif", "mime_type": "image/gif", "data": "R0lGODlhAQABAA=="}]
+    jsonschema.validate(asked.json, schema_for(described, "/call", "post", 200))

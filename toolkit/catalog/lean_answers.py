@@ -174,6 +174,7 @@ def _in_parts(schema: Fields) -> Fields:
         "content": text,
         "error": text,
         "binary": flag,
+        "mime_type": text,
         "encoding": text,
         "next": place,
     }

@@ -9,6 +9,7 @@ from ringfence.toolkit.call import Result
 from ringfence.toolkit.catalog.lean_answers import lean_fields, lean_schema
 from ringfence.toolkit.catalog.offers import Offer
 from ringfence.toolkit.catalog.tool_names import ToolNames
+from ringfence.toolkit.media import Media
 from ringfence.toolkit.tools import Tool
 
 # What a result has: its text, its fields as the text shows them, or both.
@@ -61,19 +62,26 @@ def hints(tool: Tool, *, remote: bool = False) -> dict[str, Any]:
     }
 
 
-def tool_result(tool: str, result: Result, answers: str = BOTH) -> dict[str, Any]:
+def tool_result(tool: str, result: Result, answers: str = BOTH, *, audio: bool = True) -> dict[str, Any]:
     """Return the result of a call of `tool` as that of `tools/call`; every status but `ok` is an error.
 
     `answers` is one of ANSWERS. Fields alone are also written as text, for clients that read no fields.
+    `audio`: the version of the protocol has content of this type.
     """
     found: dict[str, Any] = {"isError": not result.ok}
+    media = [_block(each) for each in result.media if audio or each.kind != "audio"]
     if answers == TEXT:
-        return {"content": [{"type": "text", "text": text_of(result)}], **found}
+        return {"content": [{"type": "text", "text": text_of(result)}, *media], **found}
     fields = lean_fields(tool, result)
     text = (
         text_of(result) if answers == BOTH else json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
     )
-    return {"content": [{"type": "text", "text": text}], "structuredContent": fields, **found}
+    return {"content": [{"type": "text", "text": text}, *media], "structuredContent": fields, **found}
+
+
+def _block(media: Media) -> dict[str, Any]:
+    """Return an image or audio as a block of content."""
+    return {"type": media.kind, "data": media.base64(), "mimeType": media.mime_type}
 
 
 def text_of(result: Result) -> str:

@@ -36,7 +36,7 @@ def routes(pool: SessionPool) -> list[Route]:
             group.start_soon(_watch, request, disconnect)
             result.append(await pool.call(caller, body, disconnect))
             group.cancel_scope.cancel()
-        return as_json(result[0].to_json())
+        return as_json(result[0].to_json(media=request.query_params.get("media") == "true"))
 
     async def decide(request: Request) -> Response:
         """Return a verdict without making a call."""

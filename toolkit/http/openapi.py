@@ -53,6 +53,11 @@ _SCHEMAS: dict[str, Any] = {
         data=_OBJECT,
         decision={"anyOf": [_ref("Decision"), {"type": "null"}]},
         error={"anyOf": [_ref("Error"), {"type": "null"}]},
+        media={
+            "type": "array",
+            "description": "Images and audio that were read, if asked for; data is in base64.",
+            "items": _closed(("path", "mime_type", "data"), path=_TEXT, mime_type=_TEXT, data=_TEXT),
+        },
     ),
     "Decision": {
         "type": "object",
@@ -162,7 +167,12 @@ def description() -> dict[str, Any]:
         "info": {"title": "Ringfence", "version": version(), "summary": "Tool calls on files, judged"},
         "security": [{"token": []}],
         "paths": {
-            "/call": {"post": _operation("call", "Make one call (an agent's token)", "Result", "Call")},
+            "/call": {
+                "post": {
+                    **_operation("call", "Make one call (an agent's token)", "Result", "Call"),
+                    "parameters": [{"name": "media", "in": "query", "schema": _enum("true", "false")}],
+                }
+            },
             "/decide": {
                 "post": _operation(
                     "decide",

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 _ROUNDS = 3  # how often one call asks the user, if its plan keeps changing
 _LIST_GOOD_FOR = 60_000  # milliseconds for which a client may cache the list of tools
+_AUDIO_SINCE = "2025-03-26"  # content of the type `audio`; that of the type `image` is in every version
 _TITLED_SINCE = "2025-11-25"
 
 
@@ -317,7 +318,9 @@ class Server:
 
     def _done(self, peer: Peer, request: str | int, call: ToolCall, result: Result) -> Message:
         found = None if self.upstream is None else self.upstream.result(call.tool, result, self._answers)
-        return reply(request, self._complete(peer, found or tool_result(call.tool, result, self._answers)))
+        audio = (peer.version or "") >= _AUDIO_SINCE
+        shown = found or tool_result(call.tool, result, self._answers, audio=audio)
+        return reply(request, self._complete(peer, shown))
 
     def _complete(self, peer: Peer, result: Message) -> Message:
         return {"resultType": "complete", **result} if peer.stateless else result

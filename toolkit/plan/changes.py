@@ -9,11 +9,14 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ringfence.policy import Amount
 from ringfence.toolkit.plan.content import StreamedContent, digest_of, held
 from ringfence.toolkit.plan.metadata import Metadata
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.media import Media
 
 FILE, DIRECTORY, LINK, OTHER = "file", "directory", "link", "other"
 SET_ID = 0o6000  # the bits of a mode that let a program run as its owner or group
@@ -239,6 +242,8 @@ class Plan:
     atomic: bool = False
     # The files whose content the answer has, and the bytes of it, for limits on reading; None: no content.
     gives: Amount | None = None
+    # Images and audio that the answer gives beside its text.
+    media: tuple[Media, ...] = field(default=(), compare=False, repr=False)
     # Quarantined trees to restore, by path: restoring one makes all changes for which it has an entry.
     quarantined: Mapping[str, QuarantinedTree] = field(default_factory=dict, compare=False)
     # The digest of a call that goes to another server, whose changes no plan knows; "" for every other plan.

@@ -65,7 +65,8 @@ def success(attempt: Attempt, plan: Plan, more: dict[str, Any]) -> Result:
     if attempt.lost:
         data["not_recoverable"] = sorted({agent_view.path_of(attempt, path) or "" for path in attempt.lost})
         content += f"\n\nNote: {plural(len(attempt.lost), 'file')} cannot be restored"
-    return Result(attempt.call.id, "ok", content, data, agent_view.decision(attempt, attempt.decided))
+    decision = agent_view.decision(attempt, attempt.decided)
+    return Result(attempt.call.id, "ok", content, data, decision, media=plan.media)
 
 
 def with_not_kept(names: list[str], data: dict[str, Any], content: str) -> tuple[dict[str, Any], str]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ringfence.policy.model import Amount
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.file_text import UNKNOWN, WIDE, file_text
+from ringfence.toolkit.media import MAX_BYTES as MAX_MEDIA
+from ringfence.toolkit.media import Media, mime_type
 from ringfence.toolkit.plan.content import sha256
 from ringfence.toolkit.text import decode, is_binary, plural, size, split_lines
 from ringfence.toolkit.tools import preconditions
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from ringfence.toolkit.workspace.view import View
 
 MAX_BYTES = 16 << 20
+_NAMES = {"image": "Image", "audio": "Audio"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class Part:
     content: str
     data: dict[str, Any]
     gives: Amount | None = None
+    media: Media | None = None
 
 
 def part(place: Place, view: View, wanted: Wanted, *, alone: bool = True) -> Part:
@@ -61,10 +65,29 @@ def part(place: Place, view: View, wanted: Wanted, *, alone: bool = True) -> Par
     text = file_text(data)
     fields = {"path": place.named, "size": len(data), "digest": sha256(data)}
     if is_binary(text.data):
-        view.excerpt(place, data)  # nothing of it is shown but its digest
-        return Part(f"Binary file, {len(data):,} bytes", {**fields, "binary": True})
+        return _of_binary(place, view, data, fields, alone=alone)
     shown = view.shown(place, text.data, alone=alone)
     return _of_text(wanted, place, shown, {**fields, "encoding": text.encoding})
+
+
+def _of_binary(place: Place, view: View, data: bytes, fields: dict[str, Any], *, alone: bool) -> Part:
+    fields = {**fields, "binary": True}
+    kind = mime_type(data)
+    if kind is None or len(data) > MAX_MEDIA:
+        view.excerpt(place, data)  # nothing of it is shown but its digest
+        if kind is None:
+            return Part(f"Binary file, {len(data):,} bytes", fields)
+        return Part(
+            f"{_NAMES[kind[:5]]} ({kind}), {size(len(data))}; up to {size(MAX_MEDIA)} are shown",
+            {**fields, "mime_type": kind, "attached": False},
+        )
+    said = f"{_NAMES[kind[:5]]} ({kind}), {size(len(data))}"
+    if view.shown(place, data, alone=alone) != data:
+        # With a mark in the place of a secret it would be no image any more.
+        said += "; not shown, because of its content"
+        return Part(said, {**fields, "mime_type": kind, "attached": False})
+    media = Media(place.named, kind, data)
+    return Part(said, {**fields, "mime_type": kind, "attached": True}, Amount(1, len(data)), media)
 
 
 def _of_text(wanted: Wanted, place: Place, data: bytes, fields: dict[str, Any]) -> Part:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 _WORDS = {
     "read_files": "readmultiplefiles readmanyfiles viewfiles openfiles",
     "read_file": "read readtextfile viewfile view cat open openfile"
-    " getfilecontents getfile fetchfile showfile head tail",
+    " getfilecontents getfile fetchfile showfile readmediafile readimage viewimage head tail",
     "create_file": "write writefile writetofile savefile save newfile touch overwritefile put",
     "edit_file": "edit multiedit strreplace strreplaceeditor strreplacebasededittool replaceinfile replace"
     " searchreplace applydiff applypatch patch editblock updatefile modifyfile replacetext changefile",

@@ -1,4 +1,4 @@
-"""read_file: read a text file or some of its lines, with the digest of the whole file."""
+"""read_file: read a text file or some of its lines, an image or audio, with the digest of the whole file."""
 
 from __future__ import annotations
 
@@ -21,4 +21,5 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         None if "tail" not in arguments else int(arguments["tail"]),
     )
     found = part(view.place("path"), view, wanted)
-    return Plan(content=found.content, data=found.data, gives=found.gives)
+    media = () if found.media is None else (found.media,)
+    return Plan(content=found.content, data=found.data, gives=found.gives, media=media)

@@ -1,4 +1,4 @@
-"""read_files: read several text files in one call; one that cannot be read does not stop the others."""
+"""read_files: read several files in one call; one that cannot be read does not stop the others."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ringfence.toolkit.workspace.view import View
 
 MAX_READ = 64 << 20  # bytes of all files of one call
+MAX_SHOWN = 6 << 20  # bytes of the images and audio of one answer
 _NAMED = 5
 
 
@@ -23,7 +24,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     """Plan no change; answer with each file's text, or its error. Raises the first error if each failed."""
     given: list[str] = arguments["paths"]
     found: list[tuple[str, Part | CallError]] = []
-    left, read = int(arguments["max_bytes"]), 0
+    left, read, shown = int(arguments["max_bytes"]), 0, 0
     rest = len(view.places)
     for key, path in ((f"paths.{number}", path) for number, path in enumerate(given)):
         if key in view.failed:
@@ -35,8 +36,11 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         one = _read(place, view, left // rest, read)
         rest -= 1
         if isinstance(one, Part):
-            left -= 0 if one.gives is None else one.gives.bytes
+            if one.media is not None and shown + len(one.media.data) > MAX_SHOWN:
+                one = _not_shown(one)
             read += one.data["size"]
+            shown += 0 if one.media is None else len(one.media.data)
+            left -= one.gives.bytes if one.gives is not None and one.media is None else 0
         found.append((place.named, one))
     errors = {path: one for path, one in found if isinstance(one, CallError)}
     if len(errors) == len(found):
@@ -49,6 +53,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
             "failed": len(errors),
         },
         title=_title(view),
+        media=tuple(one.media for _, one in found if isinstance(one, Part) and one.media is not None),
         gives=_gives([one for _, one in found if isinstance(one, Part)]),
     )
 
@@ -64,6 +69,11 @@ def _read(place: Place, view: View, room: int, read: int) -> Part | CallError:
         if error.code not in preconditions.OF_ONE_PATH:
             raise
         return error
+
+
+def _not_shown(one: Part) -> Part:
+    note = f"{one.content}; not shown, as the images and audio before have {size(MAX_SHOWN)}"
+    return Part(note, {**one.data, "attached": False})
 
 
 def _block(path: str, one: Part | CallError) -> str:
