@@ -164,8 +164,8 @@ def short_diff(whole: str) -> str:
 
     What is left out is counted in a last line. Carriage returns are shown only where some lines lack them.
     """
-    start = whole.find("@@")
-    if start < 0 or (start and whole[start - 1] != "\n"):
+    start = whole.find("\n@@ ") + 1
+    if not start:
         return ""
     lines, kept, left = whole[start:].removesuffix("\n").split("\n"), [], _SHORT_BYTES
     if all(line.endswith("\r") or line[0] in "@\\" for line in lines):
