@@ -27,6 +27,7 @@ class Tree:
     found_by = "--root"
     read_only = False
     limits_reading = staticmethod(lambda: False)
+    asked: tuple[()] = ()
 
     def __init__(
         self,
@@ -445,7 +446,7 @@ def test_list_directory_leaves_out_where_a_hidden_link_leads() -> None:
 
 def test_a_long_listing_says_what_it_leaves_out() -> None:
     plan = Tree({f"d/{number:04}": b"" for number in range(1200)}).call("list_directory", path="d")
-    assert "[200 more are not shown]" in plan.content
+    assert "[200 more are not shown; search it for names with a pattern]" in plan.content
     assert plan.content.endswith("Total: 0 directories, 1,200 files")
 
 

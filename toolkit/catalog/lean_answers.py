@@ -14,6 +14,7 @@ from ringfence.toolkit.file_text import UTF_8
 from ringfence.toolkit.plan.changes import DIRECTORY
 from ringfence.toolkit.text import short_diff
 from ringfence.toolkit.tools import TOOLS, Tool
+from ringfence.toolkit.tools.matched_lines import by_file
 
 Fields = dict[str, Any]
 _EMPTY: tuple[Any, ...] = (None, "", False)
@@ -109,17 +110,14 @@ def _name(entry: Fields) -> str:
 
 
 def _lines(matches: list[Fields]) -> Fields:
-    found: Fields = {}
-    for match in matches:
-        lines, number = found.setdefault(match["path"], {}), match["line"]
-        above = match.get("before", [])
-        around = [*enumerate(above, number - len(above)), *enumerate(match.get("after", []), number + 1)]
-        for at, text in around:
-            if str(at) not in lines:
-                lines.setdefault(f"{at}-", text)
-        lines.pop(f"{number}-", None)
-        lines[str(number)] = match["text"]
-    return found
+    return {
+        path: {f"{at}{'' if matches else '-'}": text for at, (text, matches) in lines.items()}
+        for path, lines in by_file(matches).items()
+    }
+
+
+def _counts(entries: list[Fields]) -> Fields:
+    return {entry["path"]: entry["count"] for entry in entries}
 
 
 def _reasons(entries: list[Fields]) -> Fields:
@@ -163,6 +161,10 @@ def _numbered(_: Fields) -> Fields:
     }
 
 
+def _counted(_: Fields) -> Fields:
+    return {"type": "object", "description": "Each path with how much is in it."}
+
+
 def _explained(_: Fields) -> Fields:
     return {"type": "object", "description": "Each path with the reason."}
 
@@ -191,5 +193,6 @@ FORMS: Mapping[str, Form] = {
     "lines": Form(_lines, _numbered),
     "beginning": Form(short_diff, _plain),
     "parts": Form(_parts, _in_parts),
+    "counts": Form(_counts, _counted),
     "reasons": Form(_reasons, _explained),
 }

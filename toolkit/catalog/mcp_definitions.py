@@ -34,10 +34,10 @@ def definition(
         "name": names.of(tool.name),
         "title": tool.title,
         "description": names.in_text(described(offer)),
-        "inputSchema": dict(tool.parameters),
+        "inputSchema": names.in_schema(tool.parameters),
     }
     if answers != TEXT:
-        found["outputSchema"] = lean_schema(tool)
+        found["outputSchema"] = names.in_schema(lean_schema(tool))
     return {**found, "annotations": hints(tool, remote=remote or (tool.runs and network))}
 
 

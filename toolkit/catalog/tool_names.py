@@ -7,6 +7,7 @@ client. What a text quotes is somebody's own, and stays as it is.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,6 +52,23 @@ class ToolNames:
         if not self.prefix:
             return text
         return _IN_TEXT.sub(lambda found: found[0] if found[1] else self.of(found[0]), text)
+
+    def in_schema(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Return one of our own schemas with the client's names of the tools in its descriptions."""
+        if not self.prefix:
+            return dict(schema)
+        changed: dict[str, Any] = self._described(schema)
+        return changed
+
+    def _described(self, part: Any) -> Any:
+        if isinstance(part, list):
+            return [self._described(each) for each in part]
+        if not isinstance(part, Mapping):
+            return part
+        return {
+            key: self.in_text(it) if key == "description" and isinstance(it, str) else self._described(it)
+            for key, it in part.items()
+        }
 
     def in_result(self, tool: str, result: Result) -> Result:
         """Return the result of a call of `tool` with the client's names in the error's own words."""

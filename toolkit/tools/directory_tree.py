@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.paths import ROOT, parent
@@ -11,6 +10,7 @@ from ringfence.toolkit.plan.changes import DIRECTORY, Entry, Plan
 from ringfence.toolkit.text import escape, plural
 from ringfence.toolkit.tools import _messages, preconditions
 from ringfence.toolkit.tools._entry_filter import excluding
+from ringfence.toolkit.tools._narrowing import shown_and_counted
 
 if TYPE_CHECKING:
     from ringfence.toolkit.workspace.view import View
@@ -24,19 +24,16 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     preconditions.directory(place)
     found = view.walk(place, include_ignored=arguments["include_ignored"])
     walked = excluding(found, place.real, arguments["exclude_patterns"])
-    entries = list(islice(walked, MAX_SHOWN + 1))
-    truncated = len(entries) > MAX_SHOWN
-    del entries[MAX_SHOWN:]
+    entries, tally = shown_and_counted(walked, view, place.real, MAX_SHOWN)
     directories = sum(entry.stat.kind == DIRECTORY for entry in entries)
     total = f"{plural(directories, 'directory', 'directories')}, {plural(len(entries) - directories, 'file')}"
     if view.not_entered:
         total += f" (not entered: {', '.join(_messages.not_entered(view))})"
     head = escape(place.named) + ("" if place.named == ROOT else "/")
-    note = (
-        f"[Only the first {MAX_SHOWN:,} names are shown; name a directory further down]"
-        if truncated
-        else None
-    )
+    note = None
+    if tally is not None:
+        advice = tally.advice(otherwise="list the directory instead")
+        note = f"[Of {tally.of()} names only the first {MAX_SHOWN:,} are shown; {advice}]"
     ignored = _messages.ignored(view, "shown", "shows")
     return Plan(
         content=_messages.message(
@@ -47,7 +44,8 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
             "entries": [{"path": entry.path, "type": entry.stat.kind} for entry in entries],
             "directories": directories,
             "files": len(entries) - directories,
-            "truncated": truncated,
+            "truncated": tally is not None,
+            **(tally.fields() if tally is not None else {}),
             **_messages.ignored_fields(view),
             **_messages.not_entered_fields(view),
         },

@@ -9,6 +9,7 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Entry, Plan, Stat
 from ringfence.toolkit.text import escape, plural, rfc3339, size
 from ringfence.toolkit.tools import _messages, preconditions
+from ringfence.toolkit.tools._narrowing import Tally
 
 if TYPE_CHECKING:
     from ringfence.toolkit.workspace.view import View
@@ -37,7 +38,11 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     )
     rows = [_row(entry, entry.path[at:], view) for entry in kept[:MAX_SHOWN]]
     if len(kept) > MAX_SHOWN:
-        rows.append(f"[{len(kept) - MAX_SHOWN:,} more are not shown]")
+        tally = Tally(place.real)
+        for entry in kept:
+            tally.add(entry.path, directory=entry.stat.kind == DIRECTORY)
+        advice = tally.advice(otherwise="search it for names with a pattern")
+        rows.append(f"[{len(kept) - MAX_SHOWN:,} more are not shown; {advice}]")
     if len(found) > len(kept):
         total += f" ({plural(len(found) - len(kept), 'hidden name')} not shown; show_hidden: true shows them)"
     return Plan(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.plan.changes import DIRECTORY, Plan
 from ringfence.toolkit.text import escape, plural
 from ringfence.toolkit.tools import _messages, preconditions
 from ringfence.toolkit.tools._entry_filter import Names, excluding
+from ringfence.toolkit.tools._narrowing import shown_and_counted
 
 if TYPE_CHECKING:
     from ringfence.toolkit.workspace.view import View
@@ -23,11 +23,13 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     wanted = Names(arguments["pattern"], place.real, "pattern")
     entries = view.walk(place, include_ignored=arguments["include_ignored"])
     walked = excluding(entries, place.real, arguments["exclude_patterns"])
-    found = list(islice((entry for entry in walked if wanted.match(entry)), MAX_FOUND + 1))
-    truncated = len(found) > MAX_FOUND
-    del found[MAX_FOUND:]
+    matching = (entry for entry in walked if wanted.match(entry))
+    found, tally = shown_and_counted(matching, view, place.real, MAX_FOUND)
     rows = [escape(entry.path) + ("/" if entry.stat.kind == DIRECTORY else "") for entry in found]
-    note = f"[There are more; only the first {MAX_FOUND:,} are shown]" if truncated else None
+    note = None
+    if tally is not None:
+        advice = tally.advice(otherwise="give a narrower pattern")
+        note = f"[Of {tally.of()} names only the first {MAX_FOUND:,} are shown; {advice}]"
     pattern = escape(arguments["pattern"])
     total = f"{plural(len(found), 'name')} found" if found else f"No files found matching '{pattern}'"
     if view.not_entered:
@@ -40,7 +42,8 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
             "path": place.named,
             "matches": [{"path": entry.path, "type": entry.stat.kind} for entry in found],
             "count": len(found),
-            "truncated": truncated,
+            "truncated": tally is not None,
+            **(tally.fields() if tally is not None else {}),
             **_messages.ignored_fields(view),
             **_messages.not_entered_fields(view),
         },

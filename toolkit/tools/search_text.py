@@ -1,6 +1,6 @@
 """search_text: find lines of text files that contain a string or match a regular expression.
 
-Bounded in time, in files and in output; the answer reports a bound that was reached.
+Bounded in time, in files and in output; the answer reports a bound that was reached, and how to narrow.
 """
 
 from __future__ import annotations
@@ -8,17 +8,21 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ringfence.policy.detection.linear_regex import Matcher, PatternError
+from ringfence.policy.detection.linear_regex import Budget, Matcher, PatternError, WorkExceeded
 from ringfence.policy.model import Amount
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.file_text import file_text
+from ringfence.toolkit.paths import parent
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Entry, Place, Plan
 from ringfence.toolkit.text import decode, escape, is_binary, plural, size, split_lines
 from ringfence.toolkit.tools import _messages, preconditions
-from ringfence.toolkit.tools._entry_filter import Names
+from ringfence.toolkit.tools._entry_filter import Names, excluding
+from ringfence.toolkit.tools._narrowing import Tally, count_on, unasked
+from ringfence.toolkit.tools.matched_lines import by_file
 
 if TYPE_CHECKING:
     from ringfence.toolkit.workspace.view import View
@@ -29,6 +33,10 @@ MAX_FILE = 1 << 20
 MAX_LINE = 10_000
 MAX_SHOWN = 500
 MAX_SECONDS = 10.0
+# After the last line that is shown, only for the count by folder: lines, and bytes that are read for them.
+MAX_COUNTED_LINES, MAX_COUNTED_BYTES = 2_000, 4 << 20
+_UNTIMED = 1 << 14  # bytes that are searched between two looks at the time
+_PLACING = 100_000  # visits to find the place of a match in a long line
 
 # Reasons why a file is not searched, by the code of its read error.
 _SKIPPED = {
@@ -51,6 +59,9 @@ class _Search:
 
     find: Find
     deadline: float
+    # Files that were walked, and lines that were found.
+    files: Tally
+    lines: Tally
     # How many lines to show before and after each match.
     around: tuple[int, int] = (0, 0)
     shown: int = 0
@@ -58,6 +69,17 @@ class _Search:
     searched: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     stopped: str | None = None
+    # Bytes since the last look at the time, and bytes left to read after the last line that is shown.
+    untimed: int = 0
+    left: int = MAX_COUNTED_BYTES
+
+    def out_of_time(self, done: int) -> bool:
+        """Whether the time is up; the clock is read only after some bytes of work."""
+        self.untimed += done
+        if self.untimed < _UNTIMED:
+            return False
+        self.untimed = 0
+        return time.monotonic() > self.deadline
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
@@ -66,11 +88,15 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     stat = preconditions.present(place, f"'{preconditions.shown(place)}' not found")
     find = _finder(arguments["query"], regex=arguments["regex"], ignore_case=arguments["ignore_case"])
     around = int(arguments["before"]), int(arguments["after"])
-    search = _Search(find, time.monotonic() + MAX_SECONDS, around)
+    base = place.real if stat.kind == DIRECTORY else parent(place.real)
+    files, lines = Tally(base), Tally(base)
+    search = _Search(find, time.monotonic() + MAX_SECONDS, files, lines, around)
     if stat.kind == DIRECTORY:
-        _look_through(search, _files(arguments, view, place), view)
+        entries = _files(arguments, view, place)
+        _look_through(search, entries, view)
+        _look_on(search, entries, view)
     else:
-        _look_through(search, [Entry(place.real, stat)], view, place)
+        _look_through(search, iter([Entry(place.real, stat)]), view, place)
     return Plan(
         content=_content(search, arguments["query"], view),
         data={
@@ -89,35 +115,84 @@ def _finder(query: str, *, regex: bool, ignore_case: bool) -> Find:
             return lambda line: -1 if (found := literal.search(line)) is None else found.start()
         return lambda line: line.find(query)
     try:
-        matcher = Matcher(f"(?i:{query})" if ignore_case else query)
+        matcher = Matcher(query, re.IGNORECASE if ignore_case else 0)
     except PatternError as error:
         message = f"The query is not a usable regular expression: {error}"
-        hint = "simplify it, or search for a plain string with regex: false"
+        hint = error.hint or "simplify it, or search for a plain string with regex: false"
         raise CallError("invalid_arguments", message, where="query", hint=hint) from None
-    return lambda line: 0 if matcher.found_in(line[:MAX_LINE]) else -1
+
+    def find(line: str) -> int:
+        if not matcher.found_in(line[:MAX_LINE]):
+            return -1
+        return 0 if len(line) <= MAX_SHOWN else _place_of(matcher, line[:MAX_LINE])
+
+    return find
 
 
-def _files(arguments: dict[str, Any], view: View, place: Place) -> Iterable[Entry]:
+def _place_of(matcher: Matcher, line: str) -> int:
+    """Return where a match begins, so that a long line can be shown there; 0 if that takes too much work."""
+    try:
+        spans = matcher.spans(line, Budget(_PLACING))
+    except WorkExceeded:
+        return 0
+    return spans[0][0] if spans else 0
+
+
+def _files(arguments: dict[str, Any], view: View, place: Place) -> Iterator[Entry]:
     pattern = arguments.get("pattern")
     wanted = Names(pattern, place.real, "pattern") if pattern else None
-    for entry in view.walk(place, include_ignored=arguments["include_ignored"]):
-        if entry.stat.kind == FILE and (wanted is None or wanted.match(entry)):
-            yield entry
+    walked = view.walk(place, include_ignored=arguments["include_ignored"])
+    entries = excluding(walked, place.real, arguments["exclude_patterns"])
+    return (entry for entry in entries if entry.stat.kind == FILE and (wanted is None or wanted.match(entry)))
 
 
-def _look_through(search: _Search, entries: Iterable[Entry], view: View, place: Place | None = None) -> None:
+def _look_through(search: _Search, entries: Iterator[Entry], view: View, place: Place | None = None) -> None:
     for entry in entries:
-        if time.monotonic() > search.deadline:
+        search.files.add(entry.path)
+        if search.out_of_time(_UNTIMED):
             search.stopped = "time"
-        elif entry.stat.size is not None and entry.stat.size > MAX_FILE:
+            return
+        if entry.stat.size is not None and entry.stat.size > MAX_FILE:
             search.skipped["large"] += 1
-        else:
-            data = _read(search, entry, view, place)
-            if data is not None:
-                search.searched += 1
-                _look_into(search, entry.path, data)
+            continue
+        data = _read(search, entry, view, place)
+        if data is None:
+            continue
+        search.searched += 1
+        _look_into(search, entry.path, data)
         if search.stopped:
             return
+
+
+def _look_on(search: _Search, entries: Iterator[Entry], view: View) -> None:
+    """Count by folder what a search that ended early has left, without asking anybody for it."""
+    if search.stopped == "time":
+        count_on(entries, view, search.files)
+    if search.stopped != "matches":
+        return
+    asked, skipped = len(view.asked), search.skipped.copy()
+    for entry in unasked(entries, view):
+        if entry.stat.size is None or entry.stat.size > MAX_FILE:
+            continue
+        search.left -= entry.stat.size
+        data = _read(search, entry, view, None) if search.left >= 0 else None
+        if len(view.asked) > asked:
+            del view.asked[asked:]
+        elif data is not None:
+            _count_in(search, entry.path, split_lines(data))
+        if search.left < 0 or search.lines.bounded:
+            search.lines.bounded = True
+            break
+    search.skipped = skipped
+
+
+def _count_in(search: _Search, path: str, lines: Iterable[bytes]) -> None:
+    for raw in lines:
+        if search.lines.total >= MAX_COUNTED_LINES or search.out_of_time(len(raw)):
+            search.lines.bounded = True
+            return
+        if search.find(_text(raw)) >= 0:
+            search.lines.add(path)
 
 
 def _read(search: _Search, entry: Entry, view: View, place: Place | None) -> bytes | None:
@@ -125,7 +200,7 @@ def _read(search: _Search, entry: Entry, view: View, place: Place | None) -> byt
     error fails the call.
     """
     try:
-        data = view.read(place or entry, MAX_FILE)
+        data = file_text(view.read(place or entry, MAX_FILE)).data
         if is_binary(data):
             search.skipped["binary"] += 1
             return None
@@ -149,13 +224,15 @@ def _look_into(search: _Search, path: str, data: bytes) -> None:
             search.shown += 1 + len(above) + len(below)
             if len(search.matches) == MAX_FOUND or search.shown > MAX_LINES:
                 search.stopped = "matches"
+                _count_in(search, path, lines[number - 1 :])
                 return
             match: dict[str, Any] = {"path": path, "line": number, "text": _part(line, at)}
             for name, around in (("before", above), ("after", below)):
                 if around:
                     match[name] = [_part(_text(each), 0) for each in around]
             search.matches.append(match)
-        elif number % 256 == 0 and time.monotonic() > search.deadline:
+            search.lines.add(path)
+        elif search.out_of_time(len(raw)):
             search.stopped = "time"
             return
 
@@ -173,10 +250,18 @@ def _part(line: str, at: int) -> str:
     return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")
 
 
-_STOPPED = {
-    "time": f"[Stopped after {MAX_SECONDS:.0f} seconds; search a directory further down]",
-    "matches": "[There are more; only the first {found} lines are shown]",
-}
+def _stopped(search: _Search) -> str | None:
+    """Return the note about a bound that was reached, with how to narrow."""
+    if search.stopped == "time":
+        done = f"{search.searched:,} of {search.files.of()} files were searched"
+        advice = search.files.advice(otherwise="give a pattern for the names of files")
+        return f"[Stopped after {MAX_SECONDS:.0f} seconds: {done}; {advice}]"
+    if search.stopped == "matches":
+        advice = search.lines.advice(otherwise="give a longer query")
+        return (
+            f"[Of {search.lines.of()} lines only the first {len(search.matches):,} lines are shown; {advice}]"
+        )
+    return None
 
 
 _WHY: dict[str, Callable[[int], str]] = {
@@ -200,8 +285,8 @@ def _content(search: _Search, query: str, view: View) -> str:
     skipped += _messages.not_entered(view)
     if skipped:
         total += f" (not searched: {', '.join(skipped)})"
-    stopped = _STOPPED[search.stopped].format(found=found) if search.stopped else None
-    return _messages.message("\n".join(rows), stopped, _messages.ignored(view, "searched", "searches"), total)
+    ignored = _messages.ignored(view, "searched", "searches")
+    return _messages.message("\n".join(rows), _stopped(search), ignored, total)
 
 
 def _row(match: dict[str, Any]) -> str:
@@ -210,21 +295,14 @@ def _row(match: dict[str, Any]) -> str:
 
 def _rows(search: _Search) -> list[str]:
     """Return matches with the lines around them, each line once; `--` is between lines that are apart."""
-    lines: dict[str, dict[int, str]] = {}
-    for match in search.matches:
-        found, number = lines.setdefault(match["path"], {}), match["line"]
-        above, path = match.get("before", []), escape(match["path"])
-        around = [*enumerate(above, number - len(above)), *enumerate(match.get("after", []), number + 1)]
-        for at, text in around:
-            found.setdefault(at, f"{path}-{at}- {text}")
-        found[number] = _row(match)
     rows: list[str] = []
-    for found in lines.values():
+    for path, lines in by_file(search.matches).items():
         last = None
-        for at in sorted(found):
+        for at, (text, matches) in lines.items():
             if rows and at - 1 != last:
                 rows.append("--")
-            rows.append(found[at])
+            mark = ":" if matches else "-"
+            rows.append(f"{escape(path)}{mark}{at}{mark} {text}")
             last = at
     return rows
 
@@ -240,6 +318,7 @@ def _gives(search: _Search) -> Amount:
 
 
 def _data(search: _Search, place: Place) -> dict[str, Any]:
+    narrow = {"time": search.files, "matches": search.lines}.get(search.stopped or "")
     return {
         "path": place.named,
         "matches": search.matches,
@@ -248,4 +327,5 @@ def _data(search: _Search, place: Place) -> dict[str, Any]:
         **{f"skipped_{why}": search.skipped[why] for why in _WHY},
         "truncated": search.stopped is not None,
         "stopped": search.stopped,
+        **(narrow.fields() if narrow is not None else {}),
     }
