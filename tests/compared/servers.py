@@ -50,6 +50,7 @@ class Answer:
     types: tuple[str, ...]
     fields: Any
     failed: bool
+    ended: bool = True
 
 
 class Connection:
@@ -63,18 +64,20 @@ class Connection:
             for tool in ask(client.list_tools).tools
         }
 
-    def call(self, tool: str, arguments: dict[str, Any]) -> Answer:
+    def call(self, tool: str, arguments: dict[str, Any], seconds: float = CALL_SECONDS) -> Answer:
         """Call a tool; an error of the protocol is an answer that failed, like an error of the tool."""
         try:
-            result = self._ask(self._call, tool, arguments)
+            result = self._ask(self._call, tool, arguments, seconds)
         except MCPError as error:
             return Answer(str(error), (), None, failed=True)
+        except TimeoutError:
+            return Answer("", (), None, failed=False, ended=False)
         text = "\n".join(block.text for block in result.content if block.type == "text")
         types = tuple(block.type for block in result.content)
         return Answer(text, types, result.structured_content, bool(result.is_error))
 
-    async def _call(self, tool: str, arguments: dict[str, Any]) -> Any:
-        with anyio.fail_after(CALL_SECONDS):
+    async def _call(self, tool: str, arguments: dict[str, Any], seconds: float) -> Any:
+        with anyio.fail_after(seconds):
             return await self._client.call_tool(tool, arguments)
 
 

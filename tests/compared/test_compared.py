@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("anyio")
 pytest.importorskip("mcp.client.client", reason="needs the extra `test` (mcp)")
 
-from tests.compared import install, page, rows
+from tests.compared import install, observing, page, rows
 from tests.compared.servers import SERVERS, Connection, started
 
 ROWS = rows.load()
@@ -34,20 +34,19 @@ class Running:
 
     def of(self, name: str) -> tuple[Connection, rows.Place]:
         if name not in self._found:
-            server = SERVERS[name]
-            missing = server.missing()
-            if missing is not None:
-                pytest.skip(missing)
-            place = rows.Place(
-                *(Path(self._stack.enter_context(_folder(above))) for above in ("/tmp", "/var/tmp"))
-            )
-            rows.prepare(place, ROWS)
-            self._found[name] = self._stack.enter_context(started(server, place.root, place.home)), place
+            self._found[name] = start(self._stack, name)
         return self._found[name]
 
 
-def _folder(above: str) -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(dir=above, ignore_cleanup_errors=True)
+def start(stack: ExitStack, name: str) -> tuple[Connection, rows.Place]:
+    server = SERVERS[name]
+    missing = server.missing()
+    if missing is not None:
+        pytest.skip(missing)
+    folders = (tempfile.TemporaryDirectory(dir=above) for above in ("/tmp", "/var/tmp"))
+    place = rows.Place(*(Path(stack.enter_context(folder)) for folder in folders))
+    rows.prepare(place, ROWS)
+    return stack.enter_context(started(server, place.root, place.home)), place
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +57,9 @@ def running() -> Iterator[Running]:
 
 @pytest.mark.parametrize(("name", "row"), CELLS)
 def test_a_cell_is_what_its_server_does(running: Running, name: str, row: rows.Row) -> None:
-    connection, place = running.of(name)
-    assert list(rows.run(row.cells[name], row, SERVERS[name], connection, place)) == []
+    with ExitStack() as alone:
+        connection, place = start(alone, name) if row.alone else running.of(name)
+        assert list(observing.problems(row.cells[name], row, SERVERS[name], connection, place)) == []
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
