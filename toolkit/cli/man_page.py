@@ -32,19 +32,20 @@ def _lines() -> Iterator[str]:
     yield from _synopsis()
     yield ".SH DESCRIPTION"
     yield from _paragraphs([PURPOSE, PATHS_FROM_HERE])
+    shared = shared_options()
     yield ".SH COMMANDS"
     for title, names in SECTIONS.items():
         yield f".SS {title.capitalize()}"
         for name in names:
             for command in _commands_of(name):
-                yield from _command(command)
+                yield from _command(command, shared)
     yield ".SH OPTIONS"
     yield from _paragraphs(
         ["These options have the same meaning for every command that has them.", "All commands have:"]
     )
     yield from _entry(r"\fB\-h\fR, \fB\-\-help\fR", "print the help of the command")
     yield from _entry(r"\fB\-V\fR, \fB\-\-version\fR", "print the version; only without a command")
-    for option in shared_options():
+    for option in shared:
         yield from _entry(_option(option), option.help)
     yield from _list("EXIT STATUS", {str(number): means for number, means in EXIT_STATUS.items()})
     yield from _list("ENVIRONMENT", ENVIRONMENT)
@@ -80,8 +81,7 @@ def shared_options() -> list[Option]:
     return sorted(found, key=lambda option: option.flags[-1])
 
 
-def _command(command: Command) -> Iterator[str]:
-    shared = shared_options()
+def _command(command: Command, shared: list[Option]) -> Iterator[str]:
     own = [option for option in command.options if option not in shared]
     words = [_bold(f"ringfence {command.name}")]
     words += [_positional(option) for option in own if not option.flags[0].startswith("-")]
