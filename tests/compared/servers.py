@@ -17,12 +17,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import anyio
-from anyio.from_thread import start_blocking_portal
-from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp.shared.exceptions import MCPError
-
 from tests.compared import install
 from tests.interop import npm
 
@@ -56,7 +50,7 @@ class Answer:
 class Connection:
     """A started server; calls are made one after the other."""
 
-    def __init__(self, client: Client, ask: Callable[..., Any]) -> None:
+    def __init__(self, client: Any, ask: Callable[..., Any]) -> None:
         self._client = client
         self._ask = ask
         self.tools: dict[str, dict[str, Any]] = {
@@ -66,6 +60,8 @@ class Connection:
 
     def call(self, tool: str, arguments: dict[str, Any], seconds: float = CALL_SECONDS) -> Answer:
         """Call a tool; an error of the protocol is an answer that failed, like an error of the tool."""
+        from mcp.shared.exceptions import MCPError
+
         try:
             result = self._ask(self._call, tool, arguments, seconds)
         except MCPError as error:
@@ -77,6 +73,8 @@ class Connection:
         return Answer(text, types, result.structured_content, bool(result.is_error))
 
     async def _call(self, tool: str, arguments: dict[str, Any], seconds: float) -> Any:
+        import anyio
+
         with anyio.fail_after(seconds):
             return await self._client.call_tool(tool, arguments)
 
@@ -84,6 +82,11 @@ class Connection:
 @contextmanager
 def started(server: Server, root: Path, home: Path) -> Iterator[Connection]:
     """Start the server on this workspace, and end it."""
+    # The page and the checks of the cases do without the client, which takes half a second to import.
+    from anyio.from_thread import start_blocking_portal
+    from mcp.client.client import Client
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
     words = server.words(root, home)
     path = f"{install.SERENA / 'bin'}:{os.environ['PATH']}"
     env = {"PATH": path, "HOME": str(home), "PYTHONPATH": str(_PROJECT), "LANG": "C.UTF-8"}

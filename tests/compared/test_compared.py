@@ -11,9 +11,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("anyio")
-pytest.importorskip("mcp.client.client", reason="needs the extra `test` (mcp)")
-
 from tests.compared import install, observing, page, rows
 from tests.compared.servers import SERVERS, Connection, started
 
@@ -40,6 +37,7 @@ class Running:
 
 def start(stack: ExitStack, name: str) -> tuple[Connection, rows.Place]:
     server = SERVERS[name]
+    pytest.importorskip("mcp.client.client", reason="needs the extra `test` (mcp)")
     missing = server.missing()
     if missing is not None:
         pytest.skip(missing)
