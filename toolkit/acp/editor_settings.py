@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from shutil import which
 from types import MappingProxyType
 
-
 # Programs that speak the protocol, with the arguments with which they do.
 _AGENTS = (
     ("gemini", "--acp"),
