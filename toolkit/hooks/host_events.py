@@ -28,10 +28,11 @@ TITLES: Mapping[str, str] = MappingProxyType(
     }
 )
 # Whose events the hook of a host judges besides its own: Copilot CLI and VS Code read the same files, and
-# Copilot CLI runs the hooks of Claude Code with events in VS Code's form.
+# Copilot CLI runs the hooks of Claude Code with events in VS Code's form, but one.
 _JUDGED: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"claude-code": ("vscode",), "copilot": ("vscode",), "vscode": ("copilot",)}
+    {"claude-code": ("vscode", "copilot"), "copilot": ("vscode",), "vscode": ("copilot",)}
 )
+_PERMISSION = "permissionRequest"
 _PASCAL = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest")
 
 
@@ -72,7 +73,12 @@ def of_another(event: Mapping[str, Any]) -> str:
 
 
 def _is_of_copilot(event: Mapping[str, Any]) -> bool:
-    """Whether an event in VS Code's form is Copilot CLI's: it has a time, and no transcript."""
+    """Whether an event is one that Copilot CLI sends to hooks of Claude Code.
+
+    In VS Code's form it has a time, and no transcript.
+    """
+    if event.get("hookName") == _PERMISSION:
+        return True
     return event.get("hook_event_name") in _PASCAL and "timestamp" in event and "transcript_path" not in event
 
 
@@ -108,9 +114,11 @@ def _is_file(attached: object) -> bool:
 
 
 def _of_copilot(event: Event) -> Event:
-    """Return an event of Copilot CLI, whose events have no names."""
+    """Return an event of Copilot CLI, whose events have no names but for one."""
     name = "preToolUse"
-    if "toolResult" in event or "error" in event:
+    if event.get("hookName") == _PERMISSION:
+        name = _PERMISSION
+    elif "toolResult" in event or "error" in event:
         name = "postToolUse"
     elif "toolArgs" not in event:
         name = ""

@@ -227,7 +227,7 @@ class Judge:
                 if effect is Effect.DENY or (touch.names and effect is Effect.ASK):
                     break
         except TooMany as many:
-            worst = stricter(worst, Verdict(Effect.ASK, f"{many}; a person decides"))
+            worst = stricter(worst, Verdict(Effect.ASK, f"{many}; a person decides. {_SMALLER}"))
         if touch.names and worst.effect is not Effect.ALLOW:
             return Verdict(Effect.ALLOW, worst.reason, unsure=True)
         return worst
@@ -340,6 +340,7 @@ _BELOW = {
     Effect.ASK: "reading something below this folder asks",
     Effect.DENY: "something below this folder may not be read",
 }
+_SMALLER = "Search a folder below this one"
 _NARROW = "Search a folder or name a file pattern that leaves it out"
 
 

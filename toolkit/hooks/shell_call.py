@@ -17,7 +17,7 @@ from ringfence.policy import READY_MADE, Decision, Effect, Policy
 from ringfence.policy.commands.needs import run_needs
 from ringfence.policy.model import RUN_TOOL
 from ringfence.toolkit.hooks import shells
-from ringfence.toolkit.hooks.hosts import SHELL_MODES
+from ringfence.toolkit.hooks.hosts import SHELL_DEFAULTS, SHELL_MODES
 from ringfence.toolkit.hooks.judge import BY_POLICY, Verdict, within
 from ringfence.toolkit.hooks.tool_table import TOOLS
 
@@ -121,7 +121,8 @@ class ShellCall:
 
 def can_rewrite(host: str, tool: str, given: Mapping[str, Any], mode: str | None) -> bool:
     """Whether the hook replaces the tool's command: the host and this system can, and the options want it."""
-    wanted = (mode or SHELL_MODES[host][0]) == "rewrite" and sys.platform == "linux"
+    default = SHELL_DEFAULTS.get((host, tool.lower()), SHELL_MODES[host][0])
+    wanted = (mode or default) == "rewrite" and sys.platform == "linux"
     known = TOOLS[host].get(tool.lower())
     return wanted and known is not None and known.replaced and isinstance(given.get("command"), str)
 
