@@ -56,7 +56,7 @@ SHELL_MODES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "vscode": ("words", "rewrite", "off"),
     }
 )
-# Tools for which another mode is the default: this one is Copilot CLI's, by the name that it has in this form.
+# Tools for which another mode is the default: this one is Copilot CLI's, under the name that it has there.
 SHELL_DEFAULTS: Mapping[tuple[str, str], str] = MappingProxyType({("vscode", "bash"): "rewrite"})
 
 
@@ -84,8 +84,8 @@ UNANSWERED: Mapping[str, frozenset[str]] = MappingProxyType(
             " afterMCPExecution afterFileEdit afterTabFileEdit beforeSubmitPrompt preCompact stop"
             " afterAgentResponse afterAgentThought workspaceOpen"
         ),
-        # Copilot CLI asks hooks a second time before it asks its user: the first answer stands. Its other events
-        # have no names; those without a tool are refused.
+        # Copilot CLI asks hooks a second time before it asks its user: the first answer stands. Its other
+        # events have no names; those without a tool are refused.
         "copilot": _words("permissionRequest"),
         "vscode": _words(f"{_BOTH} PermissionRequest SessionEnd Notification ErrorOccurred"),
     }
