@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from ringfence.toolkit.hooks.respond import quick, respond
+from ringfence.toolkit.hooks.hook_options import quick
+from ringfence.toolkit.hooks.respond import respond
 
 HERE = Path(__file__).parent
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ringfence.toolkit.hooks.respond import quick
+from ringfence.toolkit.hooks.hook_options import quick
 from tests.hooks.conftest import event_of
 from tests.hooks.test_events import READ, ROOT
 

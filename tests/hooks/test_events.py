@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from ringfence.policy import Policy
-from ringfence.toolkit.hooks import respond as hooks
+from ringfence.toolkit.hooks.hosts import EVENTS
 from ringfence.toolkit.hooks.tool_table import TOOLS
 from tests.hooks.conftest import HERE, Said, event_of
 
@@ -23,7 +23,7 @@ Hook = Callable[..., Said]
 
 def cases() -> list[Any]:
     found = []
-    for host in hooks.EVENTS:
+    for host in EVENTS:
         listed = yaml.safe_load((HERE / f"{host}.yaml").read_text(encoding="utf-8"))
         found += [
             pytest.param(host, {"host": host, **case}, id=f"{host}-{n}-{case.get('tool', case['event'])}")
@@ -133,7 +133,7 @@ def verdict_without_envelope(host: str, answer: dict[str, Any]) -> str:
 
 
 def test_every_file_tool_has_an_event() -> None:
-    for host in hooks.EVENTS:
+    for host in EVENTS:
         listed = yaml.safe_load((HERE / f"{host}.yaml").read_text(encoding="utf-8"))
         seen = {case.get("tool", "").lower() for case in listed}
         seen |= {"shell"} if host == "codex" else {"bash"} if host == "copilot" else set()

@@ -21,6 +21,7 @@ from ringfence.policy import Policy
 from ringfence.toolkit.cli import host_commands, main
 from ringfence.toolkit.hooks import respond as hooks
 from ringfence.toolkit.hooks import shells
+from ringfence.toolkit.hooks.hook_options import Options
 from ringfence.toolkit.hooks.hosts import AFTER
 from ringfence.toolkit.hooks.shell_call import ShellCall
 from ringfence.toolkit.hooks.tool_table import TOOLS as TABLE
@@ -256,7 +257,7 @@ def ran(
     case = {"host": host, "event": event or AFTER[host][0], "tool": tool, "input": {"command": command}}
     case |= {"extra": {"cursor": {"command": command}, "copilot": {"toolResult": {}}}.get(host, {})}
     found: list[ShellCall] = []
-    given = hooks.Options(root=str(workspace), **options)
+    given = Options(root=str(workspace), **options)
     assert (
         hooks.respond(host, given, _Bytes(event_of(case, workspace)), sys.stdout, sys.stderr, found.append)
         == 0

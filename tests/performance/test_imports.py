@@ -133,6 +133,7 @@ def test_a_hook_loads_what_judges_and_nothing_else(folder: str) -> None:
             "ringfence.toolkit.hooks",
             "ringfence.toolkit.hooks.answer_forms",
             "ringfence.toolkit.hooks.call_verdict",
+            "ringfence.toolkit.hooks.hook_options",
             "ringfence.toolkit.hooks.respond",
             "ringfence.toolkit.hooks.tool_arguments",
             "ringfence.toolkit.hooks.tool_readers",

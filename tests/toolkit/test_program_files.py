@@ -17,7 +17,8 @@ from ringfence.policy import Policy
 from ringfence.policy.patterns.syntax import Folding
 from ringfence.toolkit import program_files
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.hooks.respond import Options, respond
+from ringfence.toolkit.hooks.hook_options import Options
+from ringfence.toolkit.hooks.respond import respond
 from ringfence.toolkit.program_files import leave
 from ringfence.toolkit.protected_paths import Protection, of_program
 from ringfence.toolkit.session.session import Session

@@ -94,8 +94,9 @@ def _hook(words: list[str], *, alone: bool) -> int | None:
         import gc
 
         gc.disable()  # the process ends before there is anything to collect
+        from ringfence.toolkit.hooks.hook_options import Options, quick
         from ringfence.toolkit.hooks.hosts import EVENTS
-        from ringfence.toolkit.hooks.respond import Options, quick, respond
+        from ringfence.toolkit.hooks.respond import respond
 
         plain = quick(words)
         if alone and words and words[0] in EVENTS:

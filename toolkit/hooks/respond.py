@@ -9,27 +9,25 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TextIO
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from ringfence.toolkit.file_ownership import Untrusted
 from ringfence.toolkit.hooks.answer_forms import ASKS_NOBODY, SAYS, SILENCE
 from ringfence.toolkit.hooks.call_verdict import CallContext, narrowed_verdict, verdict_on
-from ringfence.toolkit.hooks.deadline import DEADLINE, seconds
 from ringfence.toolkit.hooks.hosts import (
     AFTER,
     EVENTS,
     FOREIGN_KEYS,
     OTHER_FORMS,
-    OUTSIDE_MODES,
     SECOND_LOOK,
-    SHELL_MODES,
     UNANSWERED,
     own_places,
 )
 
 if TYPE_CHECKING:
     from ringfence.policy import Policy
+    from ringfence.toolkit.hooks.hook_options import Options
     from ringfence.toolkit.hooks.judge import Verdict
     from ringfence.toolkit.hooks.same_call import HostCall
     from ringfence.toolkit.hooks.shell_call import ShellCall
@@ -56,46 +54,8 @@ _NOBODY = "A person has to decide this, and this program's hooks cannot ask one"
 Consent = Callable[["HostCall"], str | None]
 
 
-class Options(NamedTuple):
-    """The options of the command line; None for `ask` and `shell` is the host's default."""
-
-    root: str | None = None
-    policy: str | None = None
-    agent: str = "default"
-    ask: str | None = None
-    deadline: float = DEADLINE
-    shell: str | None = None
-    state: str | None = None
-    outside: str = OUTSIDE_MODES[0]
-
-
 class Refused(Exception):
     """An event, a policy or options that cannot be used; the message says why."""
-
-
-def quick(words: Sequence[str]) -> tuple[str, Options] | None:
-    """Parse a command line in its plain form; None leaves it to the complete parser."""
-    if not words or words[0] not in EVENTS:
-        return None
-    given: dict[str, Any] = {}
-    rest = iter(words[1:])
-    for word in rest:
-        flag, sign, value = word.partition("=")
-        value = value if sign else next(rest, "-")
-        name = flag.removeprefix("--")
-        if flag == name or name not in Options._fields or name in given or value.startswith("-"):
-            return None
-        given[name] = value
-    modes = SHELL_MODES[words[0]]
-    if given.get("ask", "host") not in ("host", "deny") or given.get("shell", modes[0]) not in modes:
-        return None
-    if given.get("outside", "host") not in OUTSIDE_MODES:
-        return None
-    try:
-        given |= {"deadline": seconds(given["deadline"])} if "deadline" in given else {}
-    except ValueError:
-        return None
-    return words[0], Options(**given)
 
 
 def respond(  # noqa: PLR0913  the streams of a process, and who takes what ran
@@ -193,7 +153,8 @@ def _answer(
         return None
     if shell is not None and shell.mode == "rewrite":
         return _through_shell(name, event, options, shell, verdict)
-    if consent is not None and len(touched) == 1 and _needs_person(host, options, verdict):
+    one = len({touch.path for touch in touched}) == 1
+    if consent is not None and one and _needs_person(host, options, verdict):
         verdict = _after_consent(host, options, event, context, verdict, consent)
     return _plain(host, options, event, touched, verdict, changed)
 

@@ -20,9 +20,10 @@ from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.replace_file import replace_text
 from ringfence.toolkit.cli.runner import DONE, FELL_SHORT, UsageError
 from ringfence.toolkit.hooks import opencode as plugins
+from ringfence.toolkit.hooks.hook_options import Options
 from ringfence.toolkit.hooks.hosts import SHELL_MODES
 from ringfence.toolkit.hooks.install import SETTINGS, NotPlain, command, host_rules, installed, removed
-from ringfence.toolkit.hooks.respond import Options, respond
+from ringfence.toolkit.hooks.respond import respond
 from ringfence.toolkit.protected_paths import of_program
 
 
