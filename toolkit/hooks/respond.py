@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ringfence.policy import Policy
     from ringfence.toolkit.hooks.hook_options import Options
     from ringfence.toolkit.hooks.judge import Verdict
-    from ringfence.toolkit.hooks.same_call import HostCall
+    from ringfence.toolkit.hooks.same_call import Consent
     from ringfence.toolkit.hooks.shell_call import ShellCall
     from ringfence.toolkit.hooks.touch import Touch
 
@@ -48,10 +48,6 @@ ASKS = {
 }
 _UNKNOWN = "The policy allows the path, but not what else this tool may do with it"
 _NOBODY = "A person has to decide this, and this program's hooks cannot ask one"
-
-
-# Returns None if a person has granted a call, else what the agent is told.
-Consent = Callable[["HostCall"], str | None]
 
 
 class Refused(Exception):
@@ -153,9 +149,17 @@ def _answer(
         return None
     if shell is not None and shell.mode == "rewrite":
         return _through_shell(name, event, options, shell, verdict)
-    one = len({touch.path for touch in touched}) == 1
-    if consent is not None and one and _needs_person(host, options, verdict):
-        verdict = _after_consent(host, options, event, context, verdict, consent)
+    # A person has to decide whom the host cannot ask, and nobody chose to deny such calls.
+    if (
+        consent is not None
+        and len({touch.path for touch in touched}) == 1
+        and options.ask is None
+        and ASKS[host] == "deny"
+        and str(verdict.effect) == "ask"
+    ):
+        from ringfence.toolkit.hooks.same_call import after_consent, host_call
+
+        verdict = after_consent(host_call(host, event, context, options.state), verdict, consent)
     return _plain(host, options, event, touched, verdict, changed)
 
 
@@ -166,32 +170,6 @@ def _with_server(host: str, event: dict[str, Any]) -> dict[str, Any]:
     from ringfence.toolkit.hooks.opencode import with_server
 
     return with_server(event)
-
-
-def _needs_person(host: str, options: Options, verdict: Verdict) -> bool:
-    """Whether a person has to decide whom the host cannot ask, and nobody chose to deny such calls."""
-    return options.ask is None and ASKS[host] == "deny" and str(verdict.effect) == "ask"
-
-
-def _after_consent(  # noqa: PLR0913  all that a request depends on
-    host: str,
-    options: Options,
-    event: dict[str, Any],
-    context: CallContext,
-    verdict: Verdict,
-    consent: Consent,
-) -> Verdict:
-    """Return the verdict after a person was asked: their grant, or a deny with the id of the request."""
-    from ringfence.policy import Effect
-    from ringfence.toolkit.hooks.same_call import host_call
-
-    call = host_call(host, event, context, options.state)
-    if call is None:
-        return verdict
-    told = consent(call)
-    if told is None:
-        return verdict._replace(effect=Effect.ALLOW)
-    return verdict._replace(effect=Effect.DENY, reason=told)
 
 
 def _plain(  # noqa: PLR0913  all that an answer depends on

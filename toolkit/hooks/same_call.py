@@ -6,12 +6,13 @@ Only for a tool with one file, whose arguments say all that it does. Resolves li
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ringfence.policy import Policy
+from ringfence.policy import Effect, Policy
 from ringfence.toolkit.hooks.call_verdict import CallContext
+from ringfence.toolkit.hooks.judge import Verdict
 from ringfence.toolkit.hooks.shell_call import session_of
 
 _Ours = tuple[str, dict[str, str], dict[str, Any]]
@@ -46,6 +47,20 @@ class HostCall(NamedTuple):
     state: str | None
     tool: str
     arguments: dict[str, Any]
+
+
+# Returns None if a person has granted a call, else what the agent is told.
+Consent = Callable[[HostCall], str | None]
+
+
+def after_consent(call: HostCall | None, verdict: Verdict, consent: Consent) -> Verdict:
+    """Return the verdict after a person was asked: their grant, or a deny with the id of the request."""
+    if call is None:
+        return verdict
+    told = consent(call)
+    if told is None:
+        return verdict._replace(effect=Effect.ALLOW)
+    return verdict._replace(effect=Effect.DENY, reason=told)
 
 
 def host_call(
