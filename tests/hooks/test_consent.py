@@ -101,3 +101,21 @@ def test_what_cannot_be_planned_is_not_asked_about(
     assert answer["decision"] == "deny"
     assert "String not found" in answer["reason"]
     assert person(workspace, state, "approvals", "list") == []
+
+
+READS = {
+    "opencode": ("read", {"filePath": "drafts/a.md"}),
+    "gemini": ("read_file", {"file_path": "drafts/a.md"}),
+}
+
+
+@pytest.mark.parametrize(("host", "tool", "given"), [pytest.param(host, *READS[host]) for host in READS])
+def test_a_read_is_granted_once(
+    host: str, tool: str, given: dict[str, Any], workspace: Path, state: str
+) -> None:
+    assert "approvals grant" in hook(host, tool, given, workspace, "--state", state)["reason"]
+    (request,) = person(workspace, state, "approvals", "list")
+    assert (request["tool"], request["paths"]) == ("read_file", ["drafts/a.md"])
+    person(workspace, state, "approvals", "grant", request["id"])
+    assert hook(host, tool, given, workspace, "--state", state) == {}
+    assert hook(host, tool, given, workspace, "--state", state)["decision"] == "deny"
