@@ -56,7 +56,8 @@ def _server(reader: Reader, name: str, node: Node) -> Table:
         return table
     for key, value in tools.pairs if tools is not None else ():
         if not key.is_text or split_key(key_of(name, key.text)) is None:
-            reader.report.add("value_invalid", f"{key.describe()} is not the name of a tool", key)
+            hint = "letters, digits, _, -, . and /"
+            reader.report.add("value_invalid", f"{key.describe()} is not the name of a tool", key, hint)
             continue
         row = _row(reader, value)
         if row is not None:
@@ -97,7 +98,8 @@ def _row(reader: Reader, node: Node) -> Row | None:
     known = {each.selector for each in arguments}
     for each in arguments:
         if each.mirrors and each.mirrors not in known:
-            reader.report.add("value_invalid", f"no argument '{each.mirrors}' to mirror", node)
+            hint = "name another argument of this tool"
+            reader.report.add("value_invalid", f"no argument '{each.mirrors}' to mirror", node, hint)
     return Row(tuple(arguments), calls)
 
 

@@ -292,11 +292,13 @@ class Reader:
         """Return the name of a tool or action, or `*`."""
         if node.kind == "scalar" and (node.text in self.keys or self._is_upstream_tool(node.text)):
             return node.text
-        named = split_key(node.text) if node.kind == "scalar" else None
-        if named is not None and not extra and not nearest(node.text, self.keys):
-            extra = f"for a tool of the MCP server '{named[0]}', name the server under upstreams"
         instead = DEAD_TOOLS.get(node.text) if node.kind == "scalar" else None
         close = nearest(node.text, self.keys) if node.kind == "scalar" else None
+        named = split_key(node.text) if node.kind == "scalar" else None
+        if named is not None and not nearest(named[0], self.upstreams):
+            other = close is not None and split_key(close) is not None  # the tool of another server
+            close = None if other else close
+            extra = f"for a tool of the MCP server '{named[0]}', name the server under upstreams"
         if instead:
             hint: str | None = f"there is no such tool; write {instead}"
         else:
