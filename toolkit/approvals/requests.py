@@ -73,6 +73,11 @@ class Request:
         return CHANGES if self.changes else TO_RUN
 
     @property
+    def server(self) -> str:
+        """Return the other MCP server that does what is asked, which nothing can restore; else ""."""
+        return self.tool.partition(".")[0] if "." in self.tool else ""
+
+    @property
     def rules(self) -> frozenset[str]:
         """Return the rules that ask: a grant with a wider scope covers them.
 

@@ -28,29 +28,33 @@ _MOVES, _COPIES = ("move_file", "restore_tasks"), ("copy_file", "create_file", "
 @dataclass(frozen=True, slots=True)
 class Loss:
     """What a request would take away: files (and links) that it deletes or replaces, directories with all
-    that is below them, and the files among these that cannot be restored.
+    that is below them, and the files among these that cannot be restored. `server`: another MCP server does
+    it, and what it changes besides is not known.
     """
 
     deleted: tuple[str, ...] = ()
     trees: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
     for_good: tuple[str, ...] = ()
+    server: str = ""
 
     @property
     def any(self) -> bool:
         """Whether anything is lost."""
-        return bool(self.deleted or self.trees or self.replaced or self.for_good)
+        return bool(self.deleted or self.trees or self.replaced or self.for_good or self.server)
 
     @property
     def rank(self) -> int:
         """The place in a list, as an index of RANKS."""
-        found = (self.for_good, self.trees, self.deleted, self.replaced)
+        found = (self.for_good or self.server, self.trees, self.deleted, self.replaced)
         return next((rank for rank, lost in enumerate(found) if lost), len(found))
 
     def in_words(self) -> str:
         """Return what is lost: `deletes 3 files below old; undo can restore them`."""
         if not self.any:
             return "nothing is deleted or replaced as a whole"
+        if self.server and not self.for_good:
+            return f"the server {escape(self.server)} does this; what it changes CANNOT BE RESTORED"
         parts = [self._deleted()] if self.deleted or self.trees else []
         parts += [f"replaces {_some(self.replaced)}"] if self.replaced else []
         if not self.for_good:
@@ -68,6 +72,8 @@ class Loss:
 
 def loss(request: Request) -> Loss:
     """Return what a request would take away."""
+    if request.server:
+        return _of_server(request)
     lost = [(need, _how(request, need)) for need in request.needs]
     gone = [need for need, how in lost if how == "deleted"]
     folders = [need["path"] for need in gone if need["directory"]]
@@ -77,6 +83,18 @@ def loss(request: Request) -> Loss:
         replaced=tuple(dict.fromkeys(need["path"] for need, how in lost if how == "replaced")),
         for_good=tuple(request.decision.get("not_recoverable") or ()),
     )
+
+
+def _of_server(request: Request) -> Loss:
+    """Return what another server would take away: of what it deletes or writes over, nothing is kept."""
+    if all(need["action"] == "read" for need in request.needs):
+        return Loss()
+    gone = [need for need in request.needs if need["action"] == "delete"]
+    written = [need for need in request.needs if need["action"] == "write" and need.get("kind") != "create"]
+    deleted = tuple(dict.fromkeys(need["path"] for need in gone if not need["directory"]))
+    trees = tuple(outermost(need["path"] for need in gone if need["directory"]))
+    replaced = tuple(dict.fromkeys(need["path"] for need in written if need["path"] not in deleted))
+    return Loss(deleted, trees, replaced, (*trees, *deleted, *replaced), request.server)
 
 
 def _how(request: Request, need: dict[str, object]) -> str:
@@ -111,6 +129,8 @@ def kind(request: Request) -> str:
         return " and ".join(words)
     if all(need["action"] == "read" for need in request.needs) and request.needs:
         return "reads"
+    if request.server:
+        return "calls"
     return "creates" if request.tool in _COPIES else "edits"
 
 

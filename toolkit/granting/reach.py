@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ringfence.policy import Effect, Policy
+from ringfence.policy import ACTIONS, Effect, Policy
 from ringfence.toolkit import paths
 from ringfence.toolkit.approvals.requests import PATTERN, Request, spelled
 from ringfence.toolkit.audit.command_records import CHANGES, TO_RUN
@@ -102,11 +102,12 @@ def _may_change(workspace: Workspace, entry: Entry) -> bool:
 
 def _judged(workspace: Workspace, policy: Policy, request: Request) -> Opens:
     rules, fold, tool = request.rules, workspace.fold, request.tool
-    actions = dict.fromkeys(action for action, _ in TOOLS[tool].needs) if tool in TOOLS else {}
+    needs = [action for action, _ in TOOLS[tool].needs] if tool in TOOLS else _asked(request)
+    actions = dict.fromkeys(needs)
     if request.of_command == CHANGES:
         actions = dict.fromkeys(("write", "delete"))
     if any(request.writes):  # nothing is created at a path that is there
-        del actions["write"]
+        actions.pop("write", None)
         actions |= dict.fromkeys(f"write.{kind}" for kind in request.writes - {"create", ""})
 
     def opens(entry: Entry) -> bool:
@@ -119,6 +120,11 @@ def _judged(workspace: Workspace, policy: Policy, request: Request) -> Opens:
         return False
 
     return opens
+
+
+def _asked(request: Request) -> list[str]:
+    """Return the actions on paths of a request: what another server's tool does is in no table here."""
+    return [need["action"] for need in request.needs if need["action"] in ACTIONS]
 
 
 def _matched(request: Request) -> Opens:

@@ -56,7 +56,7 @@ def _needs_as_fields(attempt: Attempt, plan: Plan, asks: tuple[Need, ...]) -> tu
     needs = dict.fromkeys([*(needs_of_plan(attempt, plan) or attempt.needs), *reads, *asks])
     asking_now = frozenset(asks)
     because = content_needs(attempt)
-    has_kinds, lost = attempt.policy.has_kinds, losses(plan.changes)
+    has_kinds, lost = attempt.policy.has_kinds or attempt.upstream is not None, losses(plan.changes)
     return tuple(
         {
             "action": need.action,

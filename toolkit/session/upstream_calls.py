@@ -198,7 +198,7 @@ def _named_by_rule(attempt: Attempt) -> bool:
 
 
 def _ask_in_doubt(attempt: Attempt, why: str) -> None:
-    if why and attempt.decided.effect is Effect.ALLOW:
+    if why:  # also where a rule asks: no grant that is wider than this call covers a doubt
         attempt.decision = replace(attempt.decided, effect=Effect.ASK, reason=why, rule=None, hint=_PLAN_ASKS)
         attempt.once = why
 
