@@ -29,6 +29,7 @@ def root(tmp_path: Path) -> Path:
     for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(content.encode())
+    (root / "src/wide.txt").write_bytes("ä\n".encode("utf-16"))
     shutil.copy(HERE / "policy.yaml", root / "ringfence.yaml")
     return root
 

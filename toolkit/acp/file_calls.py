@@ -12,7 +12,8 @@ from typing import Any
 from ringfence.toolkit.acp.messages import NOT_FOUND, error_of, text_of
 from ringfence.toolkit.acp.tool_calls import Diff
 from ringfence.toolkit.approvals.requests import Answer, Request
-from ringfence.toolkit.call import Result, ToolCall
+from ringfence.toolkit.call import Result, ToolCall, failed
+from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.mcp.jsonrpc import INVALID_PARAMS, Message, RpcError
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.session.session import Session
@@ -31,6 +32,7 @@ class FileCalls:
         self._session = session
         self._editor = editor
         self._forms: dict[str, tuple[bool, bool]] = {}  # whether a file has a mark at its start, and CRLF
+        self._encodings: dict[str, str] = {}  # of the files that are not UTF-8
         self._approved: list[Diff] = []
         self._expected: tuple[str, str] | None = None  # the write at hand, if a person has approved it
         self.written: set[str] = set()  # absolute paths, as the agent named them
@@ -66,6 +68,9 @@ class FileCalls:
     def write(self, params: Message, progress: Progress) -> Message:
         """Carry out `fs/write_text_file` and return its result. Raises RpcError."""
         path, content = _path(params), text_of(params, "content")
+        if path in self._encodings:  # what is written here is UTF-8
+            message = f"The file is {self._encodings[path]} text, which a write here would make UTF-8"
+            raise error_of(failed(None, CallError("encoding_error", message)))
         content = self._in_form(path, content)
         self._expected = self._approval(path, content)
         arguments = {"path": path, "content": content, "allow_overwrite": True}
@@ -120,6 +125,10 @@ class FileCalls:
             self._done(result)
             if result.data.get("binary") or result.data.get("encoding") == "unknown":
                 raise RpcError(INVALID_PARAMS, "The file is not text", {"ringfence": {"code": "binary_file"}})
+            if (encoding := str(result.data.get("encoding"))) != "utf-8":
+                self._encodings[path] = encoding
+            else:
+                self._encodings.pop(path, None)
             pieces.append(str(result.data["content"]))
             more = result.data.get("next")
             if more is None or (more["start_line"] - start >= limit and not more["line_offset"]):
