@@ -98,6 +98,9 @@ class Tree:
     def may_show(self, place: Place) -> bool:
         return True
 
+    def reads(self, path: str) -> bool:
+        return True
+
     def excerpt(self, what: Place | Entry, data: bytes) -> Screened:
         return Screened(data)
 

@@ -26,7 +26,8 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
 def one_file(arguments: dict[str, Any], view: View, place: Place, stat: Stat) -> Plan:
     """Return the plan for one file or link; its content is reported only to an agent that may read it."""
     gone = _messages.removed(place.real, place, stat, view)
-    readable = view.may_read(place.named) and view.may_read(place.real)
+    # A key of the tool opens deleting, not reading.
+    readable = all(view.may_read(path) and view.reads(path) for path in {place.named, place.real})
     freed, lines = (stat.size, gone.lines) if readable else (None, None)
     content = _messages.message(
         f"✓ Deleted: {escape(place.named)}",
