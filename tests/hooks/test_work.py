@@ -103,3 +103,19 @@ def test_names_alone_over_the_bound_are_left_to_the_host(
     assert '"allow"' in hook("claude-code", data).out
     monkeypatch.setattr(walk, "MAX_NAMES", 0)
     assert hook("claude-code", data).out == ""
+
+
+def test_over_the_bound_the_fullest_folder_that_may_be_known_is_named(
+    hook: Hook, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walk, "MAX_NAMES", 12)
+    (workspace / "ringfence.yaml").write_text(
+        "version: 1\nrules: {read: {'*': allow, 'top/a-secret/': deny}}\n"
+    )
+    for folder, count in (("a-secret", 5), ("b", 3), ("c", 9)):
+        for n in range(count):
+            (workspace / "top" / folder / str(n)).mkdir(parents=True)
+    said = hook("gemini", many(workspace, ["top/[bc]/**", "top/b/**"]), "--ask", "host").answer
+    assert said["decision"] == "ask"
+    assert "more than 12 names; a person decides. Most are in 'top/b': search a folder" in said["reason"]
+    assert "secret" not in said["reason"]

@@ -227,10 +227,21 @@ class Judge:
                 if effect is Effect.DENY or (touch.names and effect is Effect.ASK):
                     break
         except TooMany as many:
-            worst = stricter(worst, Verdict(Effect.ASK, f"{many}; a person decides. {_SMALLER}"))
+            narrower = self._leaves_out(touch, many.folders)
+            worst = stricter(worst, Verdict(Effect.ASK, f"{many}; a person decides{narrower}"))
         if touch.names and worst.effect is not Effect.ALLOW:
             return Verdict(Effect.ALLOW, worst.reason, unsure=True)
         return worst
+
+    def _leaves_out(self, touch: Touch, folders: tuple[str, ...]) -> str:
+        """Return how to narrow a search: the folder that holds most, if the agent may know of it."""
+        from ringfence.toolkit.hooks.directory_listing import Name
+
+        shown = (
+            each for each in folders if self._judge_name(touch, Name(each, True, False))[0] is not Effect.DENY
+        )
+        most = next(shown, None)
+        return f". {_SMALLER}" if most is None else f". Most are in '{most}': {_NARROW[0].lower()}{_NARROW[1:]}"
 
     def _each_below(self, touch: Touch, place: Place) -> Iterator[tuple[Effect, str]]:
         """Yield the verdict on each name that a search would show, with its reason. TooMany."""
