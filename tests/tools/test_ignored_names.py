@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from ringfence.policy import Policy
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.workspace import ignored_names
 
 ALLOW = "version: 1\nrules: {read: allow}\n"
 DENIED = "version: 1\nrules: {read: {'*': allow, .gitignore: deny}}\n"
@@ -106,3 +108,48 @@ def test_names_are_compared_as_the_file_system_does(tmp_path: Path, monkeypatch:
     assert called(tmp_path, "directory_tree", {}).data["ignored"] == 0
     monkeypatch.setattr("ringfence.toolkit.workspace.workspace.Workspace.fold", True)
     assert called(tmp_path, "directory_tree", {}).data["ignored"] == 1
+
+
+class Counted(MemoryFileSystem):
+    """A store in memory that notes each request for a `.gitignore`."""
+
+    protocol = "counted"
+    cachable = False
+    store: dict[str, Any] = {}  # noqa: RUF012  one for all instances, as in the class above
+    pseudo_dirs = [""]  # noqa: RUF012  likewise
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.asked: list[str] = []
+
+    def info(self, path: str, **options: Any) -> Any:
+        if path.endswith("/.gitignore"):
+            self.asked.append(path)
+        return super().info(path, **options)
+
+
+def test_a_store_is_asked_once_for_the_files_above_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Counted()
+    store.pipe_file("/ws/a/b/c/x.log", b"needle\n")
+    now = [1000.0]
+    monkeypatch.setattr(ignored_names.time, "monotonic", lambda: now[0])
+    everything = Policy.loads("version: 1\nrules: {'*': allow}\n")
+    above = ["/ws/.gitignore", "/ws/a/.gitignore", "/ws/a/b/.gitignore"]
+    with Session("/ws", everything, fs=store, state=":memory:") as session:
+
+        def found() -> tuple[int, list[str]]:
+            store.asked.clear()
+            call = {"tool": "search_files", "arguments": {"pattern": "*", "path": "a/b/c"}}
+            return session.call(call).data["count"], list(store.asked)
+
+        assert found() == (1, above)
+        assert found() == (1, [])
+        # Another program's file is seen after a while, the session's own at once.
+        store.pipe_file("/ws/a/.gitignore", b"*.log\n")
+        assert found() == (1, [])
+        now[0] += ignored_names.REMEMBERED
+        assert found() == (0, above)
+        assert found() == (0, [])
+        changed = {"path": "a/.gitignore", "content": "", "allow_overwrite": True}
+        assert session.call({"tool": "create_file", "arguments": changed}).ok
+        assert found() == (1, above)

@@ -48,6 +48,7 @@ def apply(  # noqa: PLR0913  one operation's parts, named by the caller
 
     Raises CallError if nothing was changed; later failures are in the Outcome.
     """
+    workspace.remembered.clear()
     maker = ChangeMaker(workspace, spots, progress, history, plan.quarantined)
     try:
         numbered = maker.number(plan.changes)

@@ -23,8 +23,9 @@ includes a name again, and nothing below an ignored directory is looked at. `inc
 that off.
 
 - A `path` that the call names is searched even if it is ignored; then the files above it do not apply.
-- A file is read where the listing of a directory has one. Above `path`, each directory is asked for one:
-  one request each on a store.
+- A file is read where the listing of a directory has one. Above `path`, each directory is asked for one. On
+  a store that is one request each, and the answer is remembered for 30 seconds or until the session changes
+  something, so what another program writes there counts a little later.
 - A `.gitignore` of more than 64 KiB or 2,000 rules, or one that cannot be read, is not used, and the
   answer says so. A `.gitignore` that the policy denies is used, and the answer does not mention it.
 - `.git/info/exclude` and the files of a user or a machine are not used. A link is no `.gitignore`.

@@ -6,6 +6,7 @@ Reads the files whether or not the agent may, and shows nothing of them.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,6 +19,8 @@ from ringfence.toolkit.storage.backend import Folder, Spot, at
 from ringfence.toolkit.workspace.workspace import Workspace
 
 MAX_BYTES: Final = 64 << 10  # of a file; a longer one, or one with too many lines, is not used
+
+REMEMBERED: Final = 30.0  # seconds; a disk is asked each time
 
 # Errors after which the walk goes on without the file.
 _UNUSED: Final = frozenset({"too_large", "permission_denied", "path_changed"})
@@ -61,20 +64,39 @@ class IgnoredNames:
         above = paths.child(path, "")
         return lambda name, directory: is_ignored(rules, above + name, directory)
 
+    def _above(self, path: str) -> bytes | None:
+        """Return the content of a file above the walk; None if there is none. CallError as for reading.
+
+        A store is asked for each directory, so what it answers is remembered for a while, and until this
+        session changes something.
+        """
+        backend, remembered = self.workspace.backend, self.workspace.remembered
+        until, data = remembered.get(path, (0.0, None))
+        if until > time.monotonic():
+            return data
+        try:
+            with at(backend, path) as own:
+                data = backend.read(own, MAX_BYTES)
+        except CallError as error:
+            if error.code not in _NOT_A_FILE:
+                raise
+            data = None
+        if not backend.traits.race_free:
+            remembered[path] = time.monotonic() + REMEMBERED, data
+        return data
+
     def _with(self, rules: Applied, folder: str, spot: Spot | None) -> Applied:
         """Return the rules and, before them, those of the file in a folder."""
         path, backend = paths.child(folder, GITIGNORE), self.workspace.backend
         try:
-            if spot is None:
-                with at(backend, path) as own:
-                    data = backend.read(own, MAX_BYTES)
-            else:
-                data = backend.read(spot, MAX_BYTES)
+            data = self._above(path) if spot is None else backend.read(spot, MAX_BYTES)
         except CallError as error:
             if error.code in _UNUSED:
                 self.note_unused(path)
             elif error.code not in _NOT_A_FILE:
                 raise
+            return rules
+        if data is None:
             return rules
         read = GitignoreRules(data.decode("utf-8", "surrogateescape"), self.workspace.fold)
         if not read.whole:

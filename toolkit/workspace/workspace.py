@@ -54,6 +54,8 @@ class Workspace:
         self.url = shown(self.place)
         self.root_name = self.url.rstrip("/").rpartition("/")[2] or self.url
         self.found_by = found_by
+        # What files above a search contain (None: there is none), and until when that is remembered.
+        self.remembered: dict[str, tuple[float, bytes | None]] = {}
         self._protection = Protection(self.roots, self.fold)
         if local_path(root, fs, options or {}) is not None:
             self._protection.protect_program()
