@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from collections.abc import Iterator
@@ -46,6 +47,34 @@ def schemas(schema: dict[str, Any], depth: int = 1) -> Iterator[tuple[dict[str, 
 OPENAI = words(
     "type description enum properties required additionalProperties items minimum maximum minItems maxItems"
 )
+
+
+def test_the_responses_shape_is_the_function_without_its_box() -> None:
+    for chat, flat in zip(definitions("openai", ALL), definitions("openai-responses", ALL), strict=True):
+        assert flat == {"type": "function", **chat["function"]}
+
+
+def test_openais_own_types_take_both_shapes() -> None:
+    chat = pytest.importorskip("openai.types.chat", reason="needs the extra `examples` (openai)")
+    pydantic = importlib.import_module("pydantic")  # openai brings it
+    responses = importlib.import_module("openai.types.responses")
+    for shape, form in (
+        ("openai", chat.ChatCompletionFunctionToolParam),
+        ("openai-responses", responses.FunctionToolParam),
+    ):
+        adapter = pydantic.TypeAdapter(form)
+        for tool in definitions(shape, ALL):
+            assert adapter.validate_python(tool, strict=True) == tool
+            assert set(tool) <= set(form.__annotations__)
+    with Session("memory://", Policy.loads(POLICY), state=":memory:") as session:
+        given = responses.ResponseFunctionToolCall(
+            type="function_call", id="fc_1", call_id="c1", name="create_file",
+            arguments='{"path": "docs/a", "content": "x", "description": null}',
+        ).model_dump()  # fmt: skip
+        answer = answer_of("openai-responses", given, session.call(call_of("openai-responses", given)))
+    output = importlib.import_module("openai.types.responses.response_input_item_param").FunctionCallOutput
+    assert pydantic.TypeAdapter(output).validate_python(answer, strict=True) == answer
+    assert (answer["type"], answer["call_id"]) == ("function_call_output", "c1")
 
 
 @pytest.mark.parametrize("tool", definitions("openai", ALL), ids=lambda tool: tool["function"]["name"])
@@ -120,7 +149,7 @@ def test_what_is_not_offered_is_denied_everywhere(name: str, agent: str) -> None
             assert max(needs) is Effect.DENY
 
 
-CALLS = {
+CALLS: dict[str, list[dict[str, Any]]] = {
     "openai": [
         {
             "id": "c1",
@@ -147,6 +176,9 @@ CALLS = {
     ],
     "mcp": [{"name": "create_file", "arguments": {"path": "docs/a", "content": "x"}}],
 }
+
+
+CALLS["openai-responses"] = CALLS["openai"]
 
 
 @pytest.mark.parametrize(
@@ -184,7 +216,7 @@ def test_what_is_no_call_is_refused(dialect: str, given: dict[str, Any]) -> None
         call_of(dialect, given)
 
 
-@pytest.mark.parametrize("dialect", ["openai", "anthropic", "gemini", "mcp"])
+@pytest.mark.parametrize("dialect", ["openai", "openai-responses", "anthropic", "gemini", "mcp"])
 def test_null_means_left_out_in_every_dialect(dialect: str) -> None:
     arguments = {"path": "a", "content": "x", "create_parents": None, "description": None}
     given = {

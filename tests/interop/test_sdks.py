@@ -95,6 +95,48 @@ def test_anthropic(root: Path) -> None:
     assert [result.get("is_error", False) for result in results] == [False, True, True]
 
 
+def test_openai(root: Path) -> None:
+    module = adapter("with_openai", "openai")
+    from openai import DefaultHttpxClient, OpenAI
+
+    httpx: Any = importlib.import_module(DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])
+    seen: list[Any] = []
+
+    def model(request: Any) -> Any:
+        body = json.loads(request.content)
+        seen.append(body)
+        turn = len(seen) - 1
+        text = {"type": "output_text", "text": "done", "annotations": []}
+        item: dict[str, Any] = {
+            "type": "message",
+            "role": "assistant",
+            "status": "completed",
+            "content": [text],
+        }
+        if turn < len(CALLS):
+            name, arguments = CALLS[turn]
+            item = {"type": "function_call", "call_id": f"call_{turn}", "name": name}
+            item["arguments"] = json.dumps(arguments)
+        reply = {"id": "resp_1", "object": "response", "created_at": 0, "model": body["model"], "tools": []}
+        reply |= {
+            "output": [{"id": f"item_{turn}", **item}],
+            "tool_choice": "auto",
+            "parallel_tool_calls": True,
+        }
+        return httpx.Response(200, json=reply)
+
+    with (
+        httpx.Client(transport=httpx.MockTransport(model)) as http,
+        OpenAI(api_key="none", http_client=http) as client,
+        Session(root, POLICY, state=":memory:") as session,
+    ):
+        assert module.run(client, session, "tidy up", model="gpt-test") == "done"
+    assert "delete" not in [tool["name"] for tool in seen[0]["tools"]]
+    results = [item for item in seen[-1]["input"] if item.get("type") == "function_call_output"]
+    assert [result["call_id"] for result in results] == ["call_0", "call_1", "call_2"]
+    assert_told([result["output"] for result in results], root)
+
+
 def test_langchain(root: Path) -> None:
     module = adapter("with_langchain", "langchain_core")
     from langchain_core.language_models.fake_chat_models import GenericFakeChatModel

@@ -21,6 +21,7 @@ _ARGUMENTS = {
     "ringfence": "arguments",
     "mcp": "arguments",
     "openai": "arguments",
+    "openai-responses": "arguments",
     "anthropic": "input",
     "gemini": "args",
 }
@@ -38,8 +39,8 @@ def call_of(dialect: str, given: Mapping[str, Any]) -> ToolCall:
     """Return the call in a model's answer. Raises CallError `invalid_json` or `invalid_arguments`, and
     KeyError for a dialect that is none of DIALECTS.
 
-    `given` is an entry of `tool_calls` or a `function_call` item (openai), a `tool_use` block (anthropic),
-    a `functionCall` (gemini) or the params of `tools/call` (mcp).
+    `given` is an entry of `tool_calls` or a `function_call` item (openai and openai-responses, which read
+    both), a `tool_use` block (anthropic), a `functionCall` (gemini) or the params of `tools/call` (mcp).
     """
     inner = given.get("function") or given.get("functionCall") or given
     if not isinstance(inner, Mapping):
@@ -82,13 +83,20 @@ def _ringfence(offer: Offer) -> dict[str, Any]:
 
 
 def _openai(offer: Offer) -> dict[str, Any]:
-    function = {
+    return {"type": "function", "function": _function(offer)}
+
+
+def _openai_responses(offer: Offer) -> dict[str, Any]:
+    return {"type": "function", **_function(offer)}
+
+
+def _function(offer: Offer) -> dict[str, Any]:
+    return {
         "name": offer.tool.name,
         "description": described(offer),
         "strict": True,
         "parameters": strict_schema(offer.tool.parameters),
     }
-    return {"type": "function", "function": function}
 
 
 def _anthropic(offer: Offer) -> dict[str, Any]:
@@ -147,6 +155,7 @@ DIALECTS: Mapping[str, Callable[[Offer], dict[str, Any]]] = MappingProxyType(
         "ringfence": _ringfence,
         "mcp": definition,
         "openai": _openai,
+        "openai-responses": _openai_responses,
         "anthropic": _anthropic,
         "gemini": _gemini,
     }

@@ -82,7 +82,7 @@ _ALL = (
         (
             opt(
                 "--format",
-                choices=("ringfence", "mcp", "openai", "anthropic", "gemini"),
+                choices=("ringfence", "mcp", "openai", "openai-responses", "anthropic", "gemini"),
                 default="ringfence",
                 says="the format of the definitions (default: ringfence)",
             ),
