@@ -28,6 +28,7 @@ BUCKET = "workspace"
 @dataclass(frozen=True)
 class S3Server:
     endpoint: str
+    slow: bool = False  # whether hundreds of requests take too long for a test
 
     def options(self) -> dict[str, Any]:
         return {
@@ -120,7 +121,7 @@ def moto(folder: Path) -> Iterator[S3Server]:
     [port] = free_ports(1)
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     with running(command, port, folder / "moto.log"):
-        server = S3Server(f"http://127.0.0.1:{port}")
+        server = S3Server(f"http://127.0.0.1:{port}", slow=True)
         _make_bucket(server)
         yield server
 
