@@ -241,7 +241,9 @@ class Judge:
             each for each in folders if self._judge_name(touch, Name(each, True, False))[0] is not Effect.DENY
         )
         most = next(shown, None)
-        return f". {_SMALLER}" if most is None else f". Most are in '{most}': {_NARROW[0].lower()}{_NARROW[1:]}"
+        if most is None:
+            return f". {_SMALLER}"
+        return f". Most are in '{most}': {_NARROW[0].lower()}{_NARROW[1:]}"
 
     def _each_below(self, touch: Touch, place: Place) -> Iterator[tuple[Effect, str]]:
         """Yield the verdict on each name that a search would show, with its reason. TooMany."""
