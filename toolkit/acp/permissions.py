@@ -65,7 +65,8 @@ class Permissions:
         self._session = session
         self._root = root
         self._cwd = cwd
-        self._standing: dict[str, bool] = {}  # a person's answers for the session, by command line
+        # A person's answers for the session, by command line and directory.
+        self._standing: dict[tuple[str | None, str | None], bool] = {}
 
     def rule(self, wanted: Wanted) -> Ruling:
         """Return the ruling; raises nothing, and denies what cannot be judged."""
@@ -111,7 +112,7 @@ class Permissions:
         return verdict
 
     def _by_standing_answer(self, ruling: Ruling) -> Ruling:
-        answer = self._standing.get(ruling.wanted.command or "")
+        answer = self._standing.get((ruling.wanted.command, ruling.wanted.cwd))
         if answer is None or ruling.wanted.command is None:
             return ruling
         reason = "a person answered this command for the whole session"
@@ -179,7 +180,7 @@ class Permissions:
         allowed = kind in ("allow_once", "allow_always")
         if ruling.request is None:
             if kind in ("allow_always", "reject_always") and ruling.wanted.command is not None:
-                self._standing[ruling.wanted.command] = allowed
+                self._standing[ruling.wanted.command, ruling.wanted.cwd] = allowed
             return allowed
         approvals, name = self._session.approvals, ruling.request.id
         try:
