@@ -34,6 +34,9 @@ EVENTS = {
     "claude-code": ("PreToolUse", "Read"),
     "codex": ("PreToolUse", "read_file"),
     "gemini": ("BeforeTool", "read_file"),
+    "cursor": ("preToolUse", "Read"),
+    "copilot": ("preToolUse", "view"),
+    "vscode": ("PreToolUse", "read_file"),
 }
 
 
@@ -101,11 +104,16 @@ def test_a_hook_as_it_is_installed(hostile: Hostile, host: str) -> None:
     assert done.returncode == 0, done
     name, tool = EVENTS[host]
     hooks = json.loads(Path(json.loads(done.stdout)["file"]).read_text("utf-8"))["hooks"]
-    command = hooks[name][0]["hooks"][0]["command"]
+    (entry,) = hooks[name]
+    (entry,) = entry.get("hooks", [entry])
+    command = entry.get("command", entry.get("bash"))
     path = str(hostile.root / "secret" / "key")
     event = {"hook_event_name": name, "cwd": str(hostile.root), "tool_name": tool}
     event |= {"tool_input": {"file_path": path}}
+    if host == "copilot":
+        event = {"cwd": str(hostile.root), "toolName": tool, "toolArgs": {"path": path}}
     projects = {"CLAUDE_PROJECT_DIR": str(hostile.root), "GEMINI_PROJECT_DIR": str(hostile.root)}
+    projects |= dict.fromkeys(("CURSOR_PROJECT_DIR", "COPILOT_PROJECT_DIR"), str(hostile.root))
     for run in (command, f"ringfence hook {host}"):  # as it is written now, and as older ones wrote it
         done = hostile.run("sh", "-c", run, given=json.dumps(event), **projects)
         assert (done.returncode, '"deny"' in done.stdout) == (0, True), done
