@@ -99,6 +99,30 @@ def test_a_refusal_is_one(workspace: Path) -> None:
     assert (workspace / ASKED[0]).exists()
 
 
+@pytest.mark.parametrize("over", ["stdio", "http"])
+def test_the_inspector_finds_every_schema_portable(workspace: Path, over: str) -> None:
+    """It warns of what some clients cannot read, such as a type that is a list."""
+    with reached(workspace, over) as way:
+        if over == "http":
+            header = f"Authorization: {way['headers']['Authorization']}"
+            words = [
+                way["url"],
+                "--transport",
+                "http",
+                "--header",
+                header,
+                "--method",
+                "tools/list",
+                "--strict",
+            ]
+        else:
+            words = ["-e", f"PYTHONPATH={ROOT}", "--method", "tools/list", "--strict", "--", *way["command"]]
+        done = npm.run(INSPECTOR, "--cli", *words)
+    assert done.returncode == 0, done.stderr
+    assert "outputSchema" in done.stdout
+    assert "portab" not in (done.stdout + done.stderr).lower()
+
+
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_the_inspector_drives_every_tool(workspace: Path, era: str) -> None:
     with reached(workspace, "http") as way:

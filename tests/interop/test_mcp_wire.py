@@ -121,7 +121,10 @@ def test_only_an_explicit_yes_approves(wire: Start, workspace: Path, answer: Any
     client = wire()
     client.greet(elicitation={"form": {}})
     result = elicited(client, answer, path=ASKED[0])
-    assert result["structuredContent"]["error"]["code"] == code
+    told = result["structuredContent"]
+    assert told["error"]["code"] == code
+    assert ("--ask queue" in told["error"]["hint"]) is (code == "approval_required")
+    assert not told.get("decision", {}).get("hint"), "one hint, not two"
     assert (workspace / ASKED[0]).read_text() == ASKED[1]
 
 

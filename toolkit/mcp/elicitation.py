@@ -34,6 +34,7 @@ _SHOWN = 6000
 BY = "the MCP client's user"
 CLIENT = "the MCP client"
 UNASKED = "it may not have asked anyone"
+_HEADLESS = "for a client without a person in front of it, start the server with --ask queue"
 
 
 def question(request: Request, *, titled: bool = True) -> dict[str, Any]:
@@ -137,13 +138,20 @@ def declined(result: Result) -> Result:
     if result.status != "approval_required" or result.error is None:
         return result
     message = f"Declined by the client; {UNASKED}. {result.error['message']}"
-    decision = result.decision and {name: it for name, it in result.decision.items() if name != "hint"}
-    return replace(
-        result,
-        content=f"Error: {message}",
-        error={**result.error, "message": message},
-        decision=decision,  # the error's hint says what to do
+    return unanswered(
+        replace(result, content=f"Error: {message}", error={**result.error, "message": message})
     )
+
+
+def unanswered(result: Result) -> Result:
+    """Return the result of a pending call whose question the client gave back, with one hint: how to go on,
+    and how a server asks no client that has nobody in front of it.
+    """
+    if result.status != "approval_required" or result.error is None:
+        return result
+    decision = result.decision and {name: it for name, it in result.decision.items() if name != "hint"}
+    hint = "; ".join(filter(None, (result.error.get("hint"), _HEADLESS)))
+    return replace(result, error={**result.error, "hint": hint}, decision=decision)
 
 
 class Seals:

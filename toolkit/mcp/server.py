@@ -137,7 +137,8 @@ class Server:
             # The repeated call returns what it waits for, or the decision made meanwhile.
             declined = self._note_declined(response, pending)
             result = self._session_call(question.call, question.flight, question.token)
-            result = asking.declined(result) if declined else result
+            if response is not None:
+                result = asking.declined(result) if declined else asking.unanswered(result)
             return self._done(question.peer, question.id, question.call, result)
         with suppress(CallError):  # decided elsewhere meanwhile: repeating the call shows how
             self.session.approvals.answer(question.approval, answer)
@@ -249,7 +250,7 @@ class Server:
             if taken in ("declined", "none"):
                 # Asked anew, a client without a user would repeat the call until it gives up.
                 result = self._session_call(call, flight, meta.get("progressToken"))
-                result = asking.declined(result) if taken == "declined" else result
+                result = asking.declined(result) if taken == "declined" else asking.unanswered(result)
                 return self._done(peer, request, call, result)
         return self._run(request, call, peer, flight, meta.get("progressToken"))
 
