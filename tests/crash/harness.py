@@ -1,6 +1,6 @@
 """Kills a process that makes calls, again and again on one workspace, and checks what it left.
 
-    python -m tests.crash.harness points|random RUNS [--seed N] [--mutant NAME]
+    python -m tests.crash.harness points|random RUNS [--seed N] [--durable] [--mutant NAME]
 
 Each run forks a worker that makes a few calls and is killed: at the Nth step (before or after each
 operation that changes a file or ends a transaction) or at a random moment. Then the state is opened
@@ -37,6 +37,7 @@ from ringfence.toolkit.storage.local import syscalls
 from tests.crash import mutants
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')
+DURABLE = Policy.loads('version: 1\nrules: {"*": allow}\n')  # a single write begins before its intent
 STATE = "CRASH_STATE"  # where to keep the state, if not beside the workspace
 CALLS = 5
 _NAMES = ("rename", "link", "unlink", "write", "fsync", "mkdir", "rmdir", "symlink", "fchmod", "close")
@@ -153,7 +154,7 @@ class Steps:
 
         def open_(path: Any, flags: int, *more: Any, **options: Any) -> int:
             made = real_open(path, flags, *more, **options)
-            if flags & os.O_CREAT:
+            if flags & os.O_CREAT or (syscalls.UNNAMED and flags == syscalls.UNNAMED):
                 self.step("open after")
             return made
 
@@ -322,7 +323,8 @@ def digest(data: bytes) -> str:
 class Run:
     """One chain of runs on one workspace."""
 
-    def __init__(self, base: Path, mode: str, seed: int, mutant: str | None) -> None:
+    def __init__(self, base: Path, mode: str, seed: int, mutant: str | None, policy: Policy = ALLOW) -> None:
+        self.policy = policy
         self.base, self.mode, self.chance = base, mode, random.Random(seed)
         self.mutant = mutant
         self.violations: Counter[str] = Counter()
@@ -361,7 +363,7 @@ class Run:
     def once(self, number: int) -> None:
         load = Workload(self.model, self.chance)
         at = number % 260 + 1 if self.mode == "points" else 0
-        answers = self._forked(lambda say: work(self.base, load.calls, say), at, self.mutant)
+        answers = self._forked(lambda say: work(self.base, load.calls, say, self.policy), at, self.mutant)
         if number % 5 == 0:
             # Settling may be killed as well.
             self._forked(lambda say: open_session(self.base).close(), self.chance.randint(1, 40), self.mutant)
@@ -394,7 +396,7 @@ class Run:
         write = os.write
         try:
             if mutant:
-                mutants.MUTANTS[mutant]()
+                (mutants.DURABLE if mutant in mutants.DURABLE else mutants.MUTANTS)[mutant]()
             if at:
                 Steps(at, lambda label: write(tell, label.encode()))
             act(lambda call: write(out, f"{call}\n".encode()) and None)
@@ -499,11 +501,13 @@ def main() -> int:
     parser.add_argument("mode", choices=("points", "random"))
     parser.add_argument("runs", type=int)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--mutant", choices=sorted(mutants.MUTANTS))
+    parser.add_argument("--durable", action="store_true", help="wait for the disk, as by default")
+    parser.add_argument("--mutant", choices=sorted({**mutants.MUTANTS, **mutants.DURABLE}))
     given = parser.parse_args()
     started = time.time()
     with tempfile.TemporaryDirectory() as base:
-        run = Run(Path(base), given.mode, given.seed, given.mutant)
+        policy = DURABLE if given.durable else ALLOW
+        run = Run(Path(base), given.mode, given.seed, given.mutant, policy)
         for number in range(given.runs):
             run.once(number)
             if given.mutant and run.violations:

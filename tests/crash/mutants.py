@@ -17,6 +17,7 @@ from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.state import migrations
 from ringfence.toolkit.state.sqlite import SqliteState
 from ringfence.toolkit.storage.local.backend import Local
+from ringfence.toolkit.storage.local.early_write import EarlyFile
 
 
 def record_after() -> None:
@@ -147,6 +148,30 @@ def copy_unfinished() -> None:
     migrations._copy = copy
 
 
+def name_early() -> None:
+    """Give a new file its temporary name before the intent is committed: a killed process leaves it."""
+    made, linked, closed = EarlyFile.__init__, EarlyFile.link, EarlyFile.close
+    names: dict[EarlyFile, tuple[int, str]] = {}
+
+    def init(self: EarlyFile, folder: int, *rest: Any) -> None:
+        made(self, folder, *rest)
+        names[self] = folder, f".ringfence-{len(names)}"
+        os.link(f"/proc/self/fd/{self._fd}", names[self][1], dst_dir_fd=folder, follow_symlinks=True)
+
+    def link(self: EarlyFile, *values: Any) -> Any:
+        folder, name = names.pop(self)
+        os.unlink(name, dir_fd=folder)
+        return linked(self, *values)
+
+    def close(self: EarlyFile) -> None:
+        if self in names:
+            folder, name = names.pop(self)
+            os.unlink(name, dir_fd=folder)
+        closed(self)
+
+    EarlyFile.__init__, EarlyFile.link, EarlyFile.close = init, link, close  # type: ignore[method-assign]
+
+
 MUTANTS: dict[str, Callable[[], None]] = {
     "record-after": record_after,
     "record-before": record_before,
@@ -155,6 +180,8 @@ MUTANTS: dict[str, Callable[[], None]] = {
     "never-sweep": never_sweep,
     "never-finish": never_finish,
 }
+# What only shows where the disk is waited for.
+DURABLE: dict[str, Callable[[], None]] = {"name-early": name_early}
 SETTLING = {"always-done", "always-aborted", "never-sweep", "never-finish"}
 # What only several processes, another program, a prune or an upgrade show, with the modes that do.
 CHAINED: dict[str, tuple[Callable[[], None], str]] = {

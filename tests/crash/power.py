@@ -27,11 +27,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ringfence.policy import Policy
-from tests.crash.harness import Run, Workload, digest, files_of, open_session, work
+from tests.crash.harness import ALLOW, DURABLE, Run, Workload, digest, files_of, open_session, work
 
-DURABLE = Policy.loads('version: 1\nrules: {"*": allow}\n')
-LAZY = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')
 CALLS = 400  # of one process, on one disk
 DISK = 96 << 20
 CANNOT = 77
@@ -178,9 +175,9 @@ class Cuts(Run):
     """One process on one disk, and what is found on copies of that disk."""
 
     def __init__(self, disk: Disk, place: Path, seed: int, mutant: str | None) -> None:
-        super().__init__(disk.root, "random", seed, mutant)
+        policy = ALLOW if mutant == "not-durable" else DURABLE
+        super().__init__(disk.root, "random", seed, mutant, policy)
         self.disk, self.place = disk, place
-        self.policy = LAZY if mutant == "not-durable" else DURABLE
         self.load = Workload(self.model, self.chance, CALLS)
         self.snapshots = self.answered = self.open = 0
         os.sync()

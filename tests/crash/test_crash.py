@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.crash.harness import STATE
-from tests.crash.mutants import MUTANTS
+from tests.crash.mutants import DURABLE, MUTANTS
 
 RUNS = int(os.environ.get("CRASH_RUNS", "60"))
 WORKERS = int(os.environ.get("CRASH_WORKERS", "2"))
@@ -42,6 +42,14 @@ def test_a_killed_process_loses_nothing_and_leaves_no_lie(mode: str) -> None:
     assert [result["examples"] for result in results if result["violations"]] == []
 
 
+@pytest.mark.timeout(60 + 2 * RUNS)
+def test_nor_does_one_killed_while_file_and_intent_are_synced_side_by_side() -> None:
+    found = harness("points", RUNS, 11, "--durable")
+    print({k: found[k] for k in ("runs", "killed", "seconds", "settled")})
+    assert found["killed"] > RUNS / 3
+    assert found["examples"] == {}
+
+
 @pytest.mark.timeout(120 + RUNS)
 @pytest.mark.parametrize("mode", ["points", "random"])
 def test_the_same_with_state_in_postgresql(
@@ -59,3 +67,9 @@ def test_a_history_kept_wrongly_is_found_out(mutant: str) -> None:
     """The harness is only worth something if it sees what is wrong."""
     seeds = (harness("points", 120, seed, "--mutant", mutant) for seed in range(3, 8))
     assert any(found["violations"] for found in seeds)
+
+
+@pytest.mark.parametrize("mutant", sorted(DURABLE))
+def test_so_is_a_file_that_has_a_name_too_early(mutant: str) -> None:
+    seeds = (harness("points", 120, seed, "--durable", "--mutant", mutant) for seed in range(3, 8))
+    assert any("a temporary left" in found["violations"] for found in seeds)

@@ -11,16 +11,18 @@ from typing import Any
 
 import pytest
 
+from ringfence.policy import Policy
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.history.content_files import LARGE
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.local import syscalls
-from tests.crash.harness import ALLOW, digest, files_of, kept, replayed
+from tests.crash.harness import ALLOW, DURABLE, digest, files_of, kept, replayed
 
 FILES = {"d/a": b"a\n", "d/s/b": b"b\n", "f": b"f\n", "g": b"g\n"}
 FILES |= {"big/x": b"x" * (LARGE + 1), "big/y": b"y"}
 CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "create": ("create_file", {"path": "new/x", "content": "x"}),
+    "create beside": ("create_file", {"path": "d/x", "content": "x"}),
     "overwrite": ("create_file", {"path": "f", "content": "x", "allow_overwrite": True}),
     "insert": ("insert_at_line", {"path": "f", "content": "x", "line": 0}),
     "move": ("move_file", {"source": "f", "destination": "h"}),
@@ -82,15 +84,19 @@ def _full() -> OSError:
 
 
 @pytest.mark.parametrize("for_good", [False, True], ids=["once", "for-good"])
-@pytest.mark.parametrize("what", list(CALLS))
-def test_a_failing_operation(tmp_path: Path, what: str, for_good: bool) -> None:
+@pytest.mark.parametrize(
+    ("what", "policy"),
+    [*((what, ALLOW) for what in CALLS), ("create beside", DURABLE), ("overwrite", DURABLE)],
+    ids=[*CALLS, "create durably", "overwrite durably"],
+)
+def test_a_failing_operation(tmp_path: Path, what: str, policy: Policy, for_good: bool) -> None:
     wrong = []
     for at in range(1, 200):
         base = tmp_path / str(at)
         for path, data in FILES.items():
             (base / "ws" / path).parent.mkdir(parents=True, exist_ok=True)
             (base / "ws" / path).write_bytes(data)
-        failed, problems = once(base, *CALLS[what], at, for_good)
+        failed, problems = once(base, policy, *CALLS[what], at, for_good)
         wrong += [f"{at}: {problem}" for problem in problems]
         if not failed:
             break
@@ -98,9 +104,11 @@ def test_a_failing_operation(tmp_path: Path, what: str, for_good: bool) -> None:
     assert at > 4
 
 
-def once(base: Path, tool: str, arguments: dict[str, Any], at: int, for_good: bool) -> tuple[bool, list[str]]:
+def once(
+    base: Path, policy: Policy, tool: str, arguments: dict[str, Any], at: int, for_good: bool
+) -> tuple[bool, list[str]]:
     before = files_of(base / "ws")
-    with opened(base) as session, pytest.MonkeyPatch.context() as patch:
+    with opened(base, policy) as session, pytest.MonkeyPatch.context() as patch:
         failing = Failing(at, for_good, patch, session)
         result = session.call({"tool": tool, "arguments": arguments})
         failed = failing.happened()
@@ -129,5 +137,5 @@ def once(base: Path, tool: str, arguments: dict[str, Any], at: int, for_good: bo
     return failed, problems
 
 
-def opened(base: Path) -> Session:
-    return Session(base / "ws", ALLOW, state=base / "state", session="s")
+def opened(base: Path, policy: Policy = ALLOW) -> Session:
+    return Session(base / "ws", policy, state=base / "state", session="s")

@@ -7,6 +7,7 @@ interpreter's audit events. Run as `python counted.py ROOT RULES`.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -24,6 +25,8 @@ CALLS: dict[str, dict[str, Any]] = {
     "delete_file": {"path": "d/moved{}.txt"},
 }
 WARM, MEASURED = 3, 5
+# Statements, files touched, readings of the policy; commits, those that wait for the disk, files synced.
+WHAT = ("sql", "files", "policy", "commits", "waits", "syncs")
 
 
 def counting(root: Path, rules: int) -> dict[str, dict[str, float]]:
@@ -43,10 +46,23 @@ def counting(root: Path, rules: int) -> dict[str, dict[str, float]]:
             name = arguments[0] if arguments else ""
             counts["policy"] += isinstance(name, str) and name.endswith("ringfence.yaml")
 
+    def statement(sql: str) -> None:
+        counts["sql"] += 1
+        if sql.startswith("PRAGMA synchronous"):
+            waits[0] = sql.endswith("FULL")
+        counts["commits"] += sql == "COMMIT"
+        counts["waits"] += sql == "COMMIT" and waits[0]
+
+    def sync(fd: int) -> None:
+        counts["syncs"] += 1
+        real_sync(fd)
+
+    waits, real_sync = [True], os.fsync
+    os.fsync = sync
     sys.addaudithook(note)
     out: dict[str, dict[str, float]] = {}
     with Session(root, root / "ringfence.yaml", state=root.parent / "state") as session:
-        session.state.db.set_trace_callback(lambda _: counts.update(["sql"]))  # type: ignore[attr-defined]
+        session.state.db.set_trace_callback(statement)  # type: ignore[attr-defined]
         for tool, arguments in CALLS.items():
             for turn in range(WARM + MEASURED):
                 if turn == WARM:
@@ -56,7 +72,7 @@ def counting(root: Path, rules: int) -> dict[str, dict[str, float]]:
                 result = session.call({"tool": tool, "arguments": filled})
                 assert result.status == "ok", (tool, result)
             on = False
-            out[tool] = {what: counts[what] / MEASURED for what in ("sql", "files", "policy")}
+            out[tool] = {what: counts[what] / MEASURED for what in WHAT}
     return out
 
 

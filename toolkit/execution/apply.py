@@ -54,36 +54,48 @@ def apply(  # noqa: PLR0913  one operation's parts, named by the caller
         numbered = maker.number(plan.changes)
         _check_modes(plan.changes, workspace)
         maker.intent.read_large_contents(numbered)
-        op = _begin(maker, numbered, workspace, history, operation, usage, guard)
-        try:
-            outcome = Outcome(op)
-            if plan.apart:
-                maker.make_apart(numbered, outcome, plan.after)
-            else:
-                with _synced(maker.one_by_one(plan.changes), workspace.writable()):
-                    for change, first in numbered:
-                        maker.make(change, first, outcome)
-                        maker.release()
-                        if plan.atomic and outcome.failures and outcome.error is None:
-                            missed = outcome.failures[0]
-                            outcome.error = missed.error()
-                    maker.set_restored_metadata(outcome)
-            backend = workspace.backend
-            outcome.resolved.extend(getattr(backend, "take_resolved", tuple)())
-            outcome.unconditional = unconditional(plan.changes, partial(traits_at, backend))
-            outcome.kept_in = maker.kept_in(plan.changes)
-            if any(missed.code in AMBIGUOUS for missed in outcome.failures):
-                from ringfence.toolkit.execution.second_look import look_again
-
-                look_again(outcome, workspace, history)
-        except BaseException:
-            # The outcome is unknown; recovery finds it out, at the latest at the next start.
-            with suppress(CallError):
-                history.abandon(op)
-            raise
-        return outcome
+        with _early(plan, maker, workspace.writable(), spots):
+            op = _begin(maker, numbered, workspace, history, operation, usage, guard)
+            try:
+                return _carry_out(Outcome(op), plan, numbered, maker, workspace, history)
+            except BaseException:
+                # The outcome is unknown; recovery finds it out, at the latest at the next start.
+                with suppress(CallError):
+                    history.abandon(op)
+                raise
     finally:
         maker.release()
+
+
+def _carry_out(  # noqa: PLR0913  what `apply` got, once the intent is committed
+    outcome: Outcome,
+    plan: Plan,
+    numbered: list[tuple[Change, int]],
+    maker: ChangeMaker,
+    workspace: Workspace,
+    history: History,
+) -> Outcome:
+    """Make the changes, and complete the outcome."""
+    if plan.apart:
+        maker.make_apart(numbered, outcome, plan.after)
+    else:
+        with _synced(maker.one_by_one(plan.changes), workspace.writable()):
+            for change, first in numbered:
+                maker.make(change, first, outcome)
+                maker.release()
+                if plan.atomic and outcome.failures and outcome.error is None:
+                    missed = outcome.failures[0]
+                    outcome.error = missed.error()
+            maker.set_restored_metadata(outcome)
+    backend = workspace.backend
+    outcome.resolved.extend(getattr(backend, "take_resolved", tuple)())
+    outcome.unconditional = unconditional(plan.changes, partial(traits_at, backend))
+    outcome.kept_in = maker.kept_in(plan.changes)
+    if any(missed.code in AMBIGUOUS for missed in outcome.failures):
+        from ringfence.toolkit.execution.second_look import look_again
+
+        look_again(outcome, workspace, history)
+    return outcome
 
 
 def _check_modes(changes: Iterable[Change], workspace: Workspace) -> None:
@@ -91,6 +103,16 @@ def _check_modes(changes: Iterable[Change], workspace: Workspace) -> None:
     for change in changes:
         if isinstance(change, SetMode) and not traits_at(workspace.backend, change.path).modes:
             raise no_modes(change.path)
+
+
+def _early(
+    plan: Plan, maker: ChangeMaker, backend: WritableTree, spots: dict[str, Spot]
+) -> AbstractContextManager[None]:
+    """Return a context in which a single file is written and synced while its intent is committed."""
+    match plan.changes:
+        case (Write() as change,) if change.path in spots and change.path not in plan.quarantined:
+            return backend.early(spots[change.path], change, maker.intent.name(change))
+    return nullcontext()
 
 
 def _synced(changes: Iterable[Change], backend: WritableTree) -> AbstractContextManager[None]:

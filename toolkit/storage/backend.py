@@ -14,7 +14,7 @@ from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import StoragePlace
-from ringfence.toolkit.plan.changes import LINK, Delete, Move, Stat
+from ringfence.toolkit.plan.changes import LINK, Delete, Move, Stat, Write
 from ringfence.toolkit.plan.content import StreamedContent
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 
@@ -307,6 +307,14 @@ class WritableTree(Tree, Protocol):
 
     def sweep(self, spot: Any, temporary: str) -> None:
         """Remove the temporary file that a process left beside `spot` when it died, if there is one."""
+
+    def early(self, spot: Any, change: Write, temporary: str) -> AbstractContextManager[None]:
+        """Return a context manager that begins to write the content of `change`, before its intent is
+        committed.
+
+        Invisible until `create` or `replace` is called with this `temporary`; without that, nothing is left
+        at the end of the block. Only a local disk does so; elsewhere it does nothing.
+        """
 
     def sync_once(self) -> AbstractContextManager[None]:
         """Return a context manager that makes the changes of its block durable all at once at its end.

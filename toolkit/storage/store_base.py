@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.changes import Delete, Stat
+from ringfence.toolkit.plan.changes import Delete, Stat, Write
 from ringfence.toolkit.plan.content import StreamedContent, whole
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage.backend import FailedEntry, no_modes
@@ -83,6 +83,9 @@ class StoreBase(ABC):
     @property
     def quarantine_name(self) -> str | None:
         return None
+
+    def early(self, spot: Any, change: Write, temporary: str) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def sync_once(self) -> AbstractContextManager[None]:
         return nullcontext()

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import StoragePlace
-from ringfence.toolkit.plan.changes import Delete, Move, Stat
+from ringfence.toolkit.plan.changes import Delete, Move, Stat, Write
 from ringfence.toolkit.plan.content import StreamedContent
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.protected_paths import OWN_DIRECTORY
@@ -288,6 +288,10 @@ class TaskMount:
         side, inner = self._side_of(spot)
         if side is not None:
             side.sweep(inner, temporary)
+
+    def early(self, spot: Spot, change: Write, temporary: str) -> AbstractContextManager[None]:
+        side, inner = self._side_of(spot)
+        return nullcontext() if side is None else side.early(inner, change, temporary)
 
     def sync_once(self) -> AbstractContextManager[None]:
         return self._main.sync_once()

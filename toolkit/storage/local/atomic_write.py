@@ -62,6 +62,26 @@ def write(  # noqa: PLR0913  a new file and its place
     return not_kept
 
 
+def create(  # noqa: PLR0913  a new file and its place
+    kernel: syscalls.Kernel,
+    spot: LocalSpot,
+    data: bytes | StreamedContent,
+    mode: int | None,
+    temporary: str,
+    *,
+    durable: bool,
+    metadata: Metadata,
+) -> NotKept:
+    """Write a file as `temporary` and rename it to the free name of `spot`. As `write`; OSError."""
+    not_kept = write(spot.fd, temporary, data, mode, durable=durable, metadata=metadata)
+    try:
+        rename_temporary(kernel, LocalSpot(spot.fd, (temporary,)), spot)
+    except BaseException:
+        unlink_quietly(temporary, spot.fd)
+        raise
+    return not_kept
+
+
 def rename_temporary(kernel: syscalls.Kernel, temporary: LocalSpot, spot: LocalSpot) -> None:
     """Rename the file at `temporary` to the name of `spot`, if that is free. OSError."""
     try:

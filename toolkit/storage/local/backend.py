@@ -21,7 +21,7 @@ from ringfence.toolkit.plan.content import StreamedContent
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.storage.backend import BACKENDS, FailedEntry, is_link, path_changed
-from ringfence.toolkit.storage.local import atomic_write, bulk_sync, resolver, syscalls
+from ringfence.toolkit.storage.local import atomic_write, bulk_sync, early_write, resolver, syscalls
 from ringfence.toolkit.storage.local.directory import LocalFolder
 from ringfence.toolkit.storage.local.entries import (
     LIST,
@@ -45,6 +45,7 @@ class Local:
 
     traits = BACKENDS["local"]
     sync_once = bulk_sync.sync_once
+    early = early_write.early
 
     def __init__(self, root: str, *, durable: bool = True) -> None:
         self.root = os.path.realpath(root)
@@ -57,6 +58,7 @@ class Local:
         self.kernel = syscalls.probe(self.fd)
         self._mount = syscalls.mount_of(self.fd, self.kernel)
         self.fold = folding_of(self.fd, self.root)
+        self.early_files: dict[str, early_write.EarlyFile] = {}  # by temporary name
         self._quarantine: Local | None = None  # the directory beside the state, where that is used
 
     def close(self) -> None:
@@ -199,14 +201,7 @@ class Local:
     ) -> NotKept:
         """Create a file, completely or not at all; CallError `already_exists` when the name is taken."""
         with errors(spot.path):
-            not_kept = atomic_write.write(
-                spot.fd, temporary, data, mode, durable=self.durable, metadata=metadata or {}
-            )
-            try:
-                atomic_write.rename_temporary(self.kernel, LocalSpot(spot.fd, (temporary,)), spot)
-            except BaseException:
-                unlink_quietly(temporary, spot.fd)
-                raise
+            not_kept = early_write.create(self, spot, temporary, data, mode, metadata or {})
             self.sync(spot.fd)
         return not_kept
 
@@ -232,9 +227,7 @@ class Local:
                 if before is not None and read_all(old, info, None, spot.path) != before:
                     raise path_changed(spot.path)
                 fields, mode, not_kept = for_replacement(old, info, mode, metadata)
-                not_kept += atomic_write.write(
-                    spot.fd, temporary, data, mode, durable=self.durable, metadata=fields
-                )
+                not_kept += early_write.write(self, spot, temporary, data, mode, fields)
             finally:
                 if old >= 0:
                     os.close(old)

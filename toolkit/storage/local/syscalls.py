@@ -25,6 +25,8 @@ _TRIES = 4
 _MAX_PATH = 4000  # bytes; the kernel takes 4,096 with the NUL
 # Not O_NOFOLLOW: with it a link at the end is "not a directory", and without it NO_SYMLINKS says ELOOP.
 _FLAGS = os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", 0)
+# A new file without a name, to be opened with its directory; 0 where the system has none.
+UNNAMED = os.O_WRONLY | os.O_CLOEXEC | os.O_TMPFILE if hasattr(os, "O_TMPFILE") else 0
 _STEP = _FLAGS | getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -39,13 +41,15 @@ class Kernel:
     beneath: bool = False
     rename_new: bool = False
     mounts: bool = False
+    unnamed: bool = False
 
 
 def probe(root: int) -> Kernel:
     """Return the calls that can be used for the directory open as `root`."""
     if sys.platform != "linux" or is_faked():
         return Kernel()
-    return Kernel(_same_directory(root), hasattr(_libc(), "renameat2"), _statx_mount(root) is not None)
+    rename_new, mounts = hasattr(_libc(), "renameat2"), _statx_mount(root) is not None
+    return Kernel(_same_directory(root), rename_new, mounts, bool(UNNAMED))
 
 
 def _same_directory(root: int) -> bool:

@@ -1,0 +1,157 @@
+"""Early write: a new file without a name, synced in a second thread while the intent is committed.
+
+Nobody sees the file before the change gives it its name. If the process ends or the power fails before that,
+the kernel frees it, so a change without an intent leaves nothing.
+"""
+
+from __future__ import annotations
+
+import _thread
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import Write
+from ringfence.toolkit.plan.content import StreamedContent
+from ringfence.toolkit.plan.metadata import Metadata, NotKept
+from ringfence.toolkit.storage import sparse_files
+from ringfence.toolkit.storage.local import atomic_write, syscalls
+from ringfence.toolkit.storage.local.entries import stat_of
+from ringfence.toolkit.storage.local.metadata import for_replacement, set_on
+from ringfence.toolkit.storage.local.spot import LocalSpot
+
+
+class EarlyFile:
+    """An open file without a name in the directory of its later name."""
+
+    def __init__(self, folder: int, data: bytes, mode: int | None, metadata: Metadata) -> None:
+        self._given = mode, metadata
+        self._error: OSError | None = None
+        self._fd = os.open(".", syscalls.UNNAMED, 0o666 if mode is None else 0o600, dir_fd=folder)
+        try:
+            sparse_files.write_all(self._fd, (data,))
+            self._not_kept = set_on(self._fd, metadata, mode)
+        except BaseException:
+            os.close(self._fd)
+            raise
+        # A lock and a bare thread, because `threading.Thread` costs as much as the rest of this.
+        self._synced = _thread.allocate_lock()
+        self._synced.acquire()
+        try:
+            _thread.start_new_thread(self._sync, ())
+        except RuntimeError:  # no thread could be started
+            self._sync()
+
+    def _sync(self) -> None:
+        try:
+            os.fsync(self._fd)
+        except OSError as error:
+            self._error = error
+        finally:
+            self._synced.release()
+
+    def link(self, folder: int, name: str, mode: int | None, metadata: Metadata) -> NotKept | None:
+        """Give the synced file a free name in the open directory `folder`; return the fields that were not
+        kept.
+
+        None if it has other fields than these, or if it cannot be linked here. OSError if it could not be
+        synced, FileExistsError if the name is taken.
+        """
+        self._wait()
+        if self._error is not None:
+            raise self._error
+        if (mode, metadata) != self._given:
+            return None
+        try:
+            os.link(f"/proc/self/fd/{self._fd}", name, dst_dir_fd=folder, follow_symlinks=True)
+        except OSError as error:
+            if error.errno == errno.EEXIST:
+                raise
+            return None  # no /proc, a sandbox, or a file system that refuses it
+        return self._not_kept
+
+    def close(self) -> None:
+        """Close the file, which is gone then if it has no name."""
+        self._wait()
+        os.close(self._fd)
+
+    def _wait(self) -> None:
+        with self._synced:
+            pass
+
+
+class _Disk(Protocol):
+    durable: bool
+    kernel: syscalls.Kernel
+    early_files: dict[str, EarlyFile]
+
+
+@contextmanager
+def early(disk: _Disk, spot: LocalSpot, change: Write, temporary: str) -> Iterator[None]:
+    """Begin to write the content of `change`; `create` and `replace` take the file by `temporary`."""
+    file = _begun(disk, spot, change)
+    if file is None:
+        yield
+        return
+    disk.early_files[temporary] = file
+    try:
+        yield
+    finally:
+        del disk.early_files[temporary]
+        file.close()
+
+
+def create(  # noqa: PLR0913  a new file and its place
+    disk: _Disk,
+    spot: LocalSpot,
+    temporary: str,
+    data: bytes | StreamedContent,
+    mode: int | None,
+    metadata: Metadata,
+) -> NotKept:
+    """Create the file at `spot`, from the early one if there is one. As `atomic_write.create`; OSError."""
+    file = disk.early_files.get(temporary)
+    not_kept = None if file is None else file.link(spot.fd, spot.name, mode, metadata)
+    if not_kept is not None:
+        return not_kept
+    return atomic_write.create(
+        disk.kernel, spot, data, mode, temporary, durable=disk.durable, metadata=metadata
+    )
+
+
+def write(  # noqa: PLR0913  a new file and its place
+    disk: _Disk,
+    spot: LocalSpot,
+    temporary: str,
+    data: bytes | StreamedContent,
+    mode: int | None,
+    metadata: Metadata,
+) -> NotKept:
+    """Write the file `temporary` beside `spot`, from the early one if there is one. OSError."""
+    file = disk.early_files.get(temporary)
+    not_kept = None if file is None else file.link(spot.fd, temporary, mode, metadata)
+    if not_kept is not None:
+        return not_kept
+    return atomic_write.write(spot.fd, temporary, data, mode, durable=disk.durable, metadata=metadata)
+
+
+def _begun(disk: _Disk, spot: LocalSpot, change: Write) -> EarlyFile | None:
+    if not disk.durable or not disk.kernel.unnamed or spot.rest or not isinstance(change.data, bytes):
+        return None
+    try:
+        fields, mode = change.metadata or {}, change.mode
+        if change.stat is not None:
+            old, info = atomic_write.open_to_replace(spot, needed=False)
+            try:
+                if stat_of(info).identity != change.stat.identity:
+                    return None
+                fields, mode, _ = for_replacement(old, info, mode, change.metadata)
+            finally:
+                if old >= 0:
+                    os.close(old)
+        return EarlyFile(spot.fd, change.data, mode, fields)
+    except (OSError, CallError):
+        return None  # the change itself meets the same error, and reports it
