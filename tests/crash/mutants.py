@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -150,26 +152,34 @@ def copy_unfinished() -> None:
 
 def name_early() -> None:
     """Give a new file its temporary name before the intent is committed: a killed process leaves it."""
-    made, linked, closed = EarlyFile.__init__, EarlyFile.link, EarlyFile.close
+    wrote, linked, closed = EarlyFile._write, EarlyFile.link, EarlyFile.close
     names: dict[EarlyFile, tuple[int, str]] = {}
+    one_by_one = threading.Lock()
 
-    def init(self: EarlyFile, folder: int, *rest: Any) -> None:
-        made(self, folder, *rest)
-        names[self] = folder, f".ringfence-{len(names)}"
-        os.link(f"/proc/self/fd/{self._fd}", names[self][1], dst_dir_fd=folder, follow_symlinks=True)
+    def write(self: EarlyFile) -> None:
+        wrote(self)
+        with one_by_one:
+            if self._fd >= 0 and self not in names:
+                names[self] = self._folder, f".ringfence-{len(names)}"
+                file, folder = f"/proc/self/fd/{self._fd}", self._folder
+                os.link(file, names[self][1], dst_dir_fd=folder, follow_symlinks=True)
 
     def link(self: EarlyFile, *values: Any) -> Any:
-        folder, name = names.pop(self)
+        write(self)
+        self._wait()
+        write(self)  # named by now, in whichever thread
+        folder, name = names[self]
         os.unlink(name, dir_fd=folder)
         return linked(self, *values)
 
     def close(self: EarlyFile) -> None:
+        closed(self)
         if self in names:
             folder, name = names.pop(self)
-            os.unlink(name, dir_fd=folder)
-        closed(self)
+            with suppress(FileNotFoundError):  # removed when it got its own name
+                os.unlink(name, dir_fd=folder)
 
-    EarlyFile.__init__, EarlyFile.link, EarlyFile.close = init, link, close  # type: ignore[method-assign]
+    EarlyFile._write, EarlyFile.link, EarlyFile.close = write, link, close  # type: ignore[method-assign]
 
 
 MUTANTS: dict[str, Callable[[], None]] = {

@@ -18,8 +18,8 @@ from ringfence.policy.patterns.name_index import NameIndex
 
 COUNTED = Path(__file__).with_name("counted.py")
 # For one call: statements of SQL; files opened, listed, renamed, removed or made through the interpreter.
-# A file that is replaced, deleted or copied is opened once for what is attached to it; one that is replaced is
-# opened once more before the intent, for what the new file gets. One statement of each change is for where the
+# A file that is replaced, deleted or copied is opened once for what is attached to it, and once more before
+# the intent if it is replaced, for what the new file gets. One statement of each change is for where the
 # history is, by which a plan that another call has overtaken is refused.
 AT_MOST = {
     "create_file": (17, 3),

@@ -1,4 +1,4 @@
-"""Early write: a new file without a name, synced in a second thread while the intent is committed.
+"""Early write: a new file without a name, written and synced in a thread while the intent is committed.
 
 Nobody sees the file before the change gives it its name. If the process ends or the power fails before that,
 the kernel frees it, so a change without an intent leaves nothing.
@@ -10,7 +10,7 @@ import _thread
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from ringfence.toolkit.errors import CallError
@@ -25,42 +25,53 @@ from ringfence.toolkit.storage.local.spot import LocalSpot
 
 
 class EarlyFile:
-    """An open file without a name in the directory of its later name."""
+    """A file without a name in the directory of its later name: made, written and synced in another thread.
+
+    In that thread also because making it may wait for the file system's journal.
+    """
 
     def __init__(self, folder: int, data: bytes, mode: int | None, metadata: Metadata) -> None:
-        self._given = mode, metadata
+        self._folder, self._data, self._given = folder, data, (mode, metadata)
+        self._fd = -1
+        self._not_kept: NotKept = ()
         self._error: OSError | None = None
-        self._fd = os.open(".", syscalls.UNNAMED, 0o666 if mode is None else 0o600, dir_fd=folder)
-        try:
-            sparse_files.write_all(self._fd, (data,))
-            self._not_kept = set_on(self._fd, metadata, mode)
-        except BaseException:
-            os.close(self._fd)
-            raise
-        # A lock and a bare thread, because `threading.Thread` costs as much as the rest of this.
-        self._synced = _thread.allocate_lock()
-        self._synced.acquire()
-        try:
-            _thread.start_new_thread(self._sync, ())
-        except RuntimeError:  # no thread could be started
-            self._sync()
+        # Locks and a bare thread, because `threading.Thread` costs as much as a statement or two.
+        self._begun, self._done = _thread.allocate_lock(), _thread.allocate_lock()
+        self._done.acquire()
+        with suppress(RuntimeError):  # no thread could be started
+            _thread.start_new_thread(self._write, ())
 
-    def _sync(self) -> None:
+    def _write(self) -> None:
+        """Make, write and sync the file, unless that was begun."""
+        if not self._begun.acquire(blocking=False):
+            return
+        mode, metadata = self._given
         try:
-            os.fsync(self._fd)
+            fd = os.open(".", syscalls.UNNAMED, 0o666 if mode is None else 0o600, dir_fd=self._folder)
+            try:
+                sparse_files.write_all(fd, (self._data,))
+                self._not_kept = set_on(fd, metadata, mode)
+                self._fd = fd
+            finally:
+                if self._fd < 0:
+                    os.close(fd)
+            os.fsync(fd)
         except OSError as error:
             self._error = error
         finally:
-            self._synced.release()
+            self._done.release()
 
     def link(self, folder: int, name: str, mode: int | None, metadata: Metadata) -> NotKept | None:
         """Give the synced file a free name in the open directory `folder`; return the fields that were not
         kept.
 
-        None if it has other fields than these, or if it cannot be linked here. OSError if it could not be
-        synced, FileExistsError if the name is taken.
+        None if it has other fields than these, or if it could not be made or linked here. OSError if it could
+        not be synced, FileExistsError if the name is taken.
         """
+        self._write()  # on a busy machine the thread may not have begun yet
         self._wait()
+        if self._fd < 0:
+            return None  # the write that follows meets the same error, and reports it
         if self._error is not None:
             raise self._error
         if (mode, metadata) != self._given:
@@ -75,11 +86,14 @@ class EarlyFile:
 
     def close(self) -> None:
         """Close the file, which is gone then if it has no name."""
-        self._wait()
-        os.close(self._fd)
+        if not self._begun.acquire(blocking=False):
+            self._wait()
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
     def _wait(self) -> None:
-        with self._synced:
+        with self._done:
             pass
 
 
