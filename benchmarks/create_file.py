@@ -1,9 +1,10 @@
 """Claim: one whole allowed call costs at most 3 times the same durable write by hand.
 
 The call is `create_file` through `Session.call`: parsed, judged, planned, kept in the history, written,
-recorded. The file is synced while the intent is committed, so the call waits for the disk as often as the write
-by hand; the rest is processor time, which counts most on a fast disk that nobody else uses. By hand is the least that is as durable: a temporary file, fsync, rename, fsync of the folder. Both
-are measured in turn in one run, in the same directory; the times themselves depend on the disk.
+recorded. The file is synced while the intent is committed, so the call waits for the disk as often as the
+write by hand; the rest is processor time, which counts most on a fast disk that nobody else uses. By hand is
+the least that is as durable: a temporary file, fsync, rename, fsync of the folder. Both are measured in turn
+in one run, in the same directory; the times themselves depend on the disk.
 
     python benchmarks/create_file.py
 """
