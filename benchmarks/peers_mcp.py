@@ -1,12 +1,12 @@
 """Claim: over stdio `ringfence serve mcp`, with history and audit on, answers at least as many calls a second
-as the MCP filesystem server from npm where both tell the same, its first result comes no later, and it needs
-at most half the memory.
+as the MCP filesystem server from npm where both tell the same (0.95 times as many for names alone), its first
+result comes no later, and it needs at most half the memory.
 
-A listing of ours tells sizes and times: beside it stand theirs that tells sizes (`list`) and, outside the
-claim, theirs that tells names and looks at no entry (`names`). All are driven by the same client, in turns,
-and so is `_bare.py`: the same calls and the same record of them in as little Python as can be, with no check
-of any kind. None waits for the disk; with `--durable` ours does, which is its default. Needs the packages of
-tests/interop. Run `python benchmarks/peers_mcp.py`.
+A listing of ours has sizes and times, and stands beside theirs with sizes (`list`). With `names_only` it has
+neither, and stands beside their plain listing (`names`): ours judges each name. All are driven by the same
+client, in turns, and so is `_bare.py`: the same calls and the same record of them in as little Python as can
+be, with no check of any kind. None waits for the disk; with `--durable` ours does, which is its default.
+Needs the packages of tests/interop. Run `python benchmarks/peers_mcp.py`.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ def our_calls(_: Path, kind: str, n: int) -> Call:
         "edit": ("edit_file", {"path": path, "old_str": "line 7 of", "new_str": "line seven of"}),
         "info": ("get_file_info", {"path": path}),
         "list": ("list_directory", {"path": "listed"}),
-        "names": ("list_directory", {"path": "listed"}),
+        "names": ("list_directory", {"path": "listed", "names_only": True}),
         "move": ("move_file", {"source": path, "destination": f"m{n}.txt"}),
     }[kind]
 
 
 KINDS = ("write", "read", "info", "edit", "list", "names", "move")
-MORE_THAN_THEIRS = {"names"}
+AT_LEAST = {"names": 0.95}
 
 
 class Server:
@@ -210,7 +210,7 @@ def report(
             f"{kind:8} {rate['npm']:14.0f} {late['npm']:8.2f} {rate['bare']:8.0f}"
             f" {rate['ringfence']:12.0f} {late['ringfence']:8.2f} {ratio:7.2f}"
         )
-        if ratio < 1 and kind not in MORE_THAN_THEIRS:
+        if ratio < AT_LEAST.get(kind, 1):
             behind.append(kind)
     print(f"first result: npm {first['npm'] * 1000:.0f} ms, ringfence {first['ringfence'] * 1000:.0f} ms")
     print(f"memory: npm {memory['npm']:.0f} MB, ringfence {memory['ringfence']:.0f} MB")

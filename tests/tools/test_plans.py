@@ -86,7 +86,7 @@ class Tree:
     def walk(self, place: Place, *, include_ignored: bool = True) -> Iterator[Entry]:
         return (entry for entry in self.tree(place) if self.may_read(entry.path))
 
-    def list(self, place: Place) -> list[Entry]:
+    def list(self, place: Place, *, kinds_only: bool = False) -> list[Entry]:
         return [entry for entry in self.walk(place) if paths.parent(entry.path) == place.real]
 
     def read(self, what: Place | Entry, limit: int | None = None, known: Stat | None = None) -> bytes:

@@ -27,16 +27,21 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     """Plan no change; answer with the entries that the agent may know. Raises CallError `not_a_directory`."""
     place = view.place("path")
     preconditions.directory(place)
-    found = view.list(place)
+    names_only, order = arguments["names_only"], arguments["sort_by"]
+    found = view.list(place, kinds_only=names_only and order == "name")
     at = len(paths.child(place.real, ""))
     kept = [entry for entry in found if arguments["show_hidden"] or entry.path[at] != "."]
-    if arguments["sort_by"] != "name":  # entries are listed in the order of names
-        kept.sort(key=_ORDERS[arguments["sort_by"]])
+    if order != "name":  # entries are listed in the order of names
+        kept.sort(key=_ORDERS[order])
     directories = sum(entry.stat.kind == DIRECTORY for entry in kept)
     total = (
         f"Total: {plural(directories, 'directory', 'directories')}, {plural(len(kept) - directories, 'file')}"
     )
-    rows = [_row(entry, entry.path[at:], view) for entry in kept[:MAX_SHOWN]]
+    shown = kept[:MAX_SHOWN]
+    if names_only:
+        rows = [_name_row(entry, entry.path[at:]) for entry in shown]
+    else:
+        rows = [_row(entry, entry.path[at:], view) for entry in shown]
     if len(kept) > MAX_SHOWN:
         tally = Tally(place.real)
         for entry in kept:
@@ -49,7 +54,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         content=_messages.message("\n".join(rows), total),
         data={
             "path": place.named,
-            "entries": [_fields(entry.path[at:], entry.stat) for entry in kept[:MAX_SHOWN]],
+            **_listed([(entry.path[at:], entry.stat) for entry in shown], names_only),
             "directories": directories,
             "files": len(kept) - directories,
             "hidden": len(found) - len(kept),
@@ -58,12 +63,22 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     )
 
 
+def _name_row(entry: Entry, name: str) -> str:
+    return f"[DIR]  {escape(name)}/" if entry.stat.kind == DIRECTORY else f"[FILE] {escape(name)}"
+
+
 def _row(entry: Entry, name: str, view: View) -> str:
     if entry.stat.kind == DIRECTORY:
-        return f"[DIR]  {escape(name)}/"
+        return _name_row(entry, name)
     target = _messages.link_target(entry, view) if entry.stat.kind == LINK else None
     arrow = f" -> {target}" if target else ""
     return f"[FILE] {escape(name)}{arrow}  {size(entry.stat.size)}"
+
+
+def _listed(shown: list[tuple[str, Stat]], names_only: bool) -> dict[str, Any]:
+    if not names_only:
+        return {"entries": [_fields(name, stat) for name, stat in shown]}
+    return {"names": [f"{name}/" if stat.kind == DIRECTORY else name for name, stat in shown]}
 
 
 def _fields(name: str, stat: Stat) -> dict[str, Any]:

@@ -63,9 +63,12 @@ NOT_ENTERED = {
 }
 
 
-def listed(view: View, path: str, folder: Folder) -> Iterator[Entry]:
-    """Yield the entries of the open directory at `path`. Reads that ask are added to the view's `asked`."""
-    for entry, effect in _judged(view, path, folder):
+def listed(view: View, path: str, folder: Folder, *, kinds_only: bool = False) -> Iterator[Entry]:
+    """Yield the entries of the open directory at `path`. Reads that ask are added to the view's `asked`.
+
+    With `kinds_only`, the kind may be all that an entry's stat says.
+    """
+    for entry, effect in _judged(view, path, folder, kinds_only=kinds_only):
         need = _read(entry)
         if effect is Effect.DENY:
             found = first_below(view, folder.spot(entry.name), entry.path)
@@ -145,13 +148,19 @@ class _Walked:
 
 
 def _judged(
-    view: View, path: str, folder: Folder, ignored: IgnoredNames | None = None
+    view: View,
+    path: str,
+    folder: Folder,
+    ignored: IgnoredNames | None = None,
+    *,
+    kinds_only: bool = False,
 ) -> Iterator[tuple[Entry, Effect]]:
     """Return each entry of an open directory with its verdict; of denied entries, only directories to search.
 
     The directory is listed at once, so that an error occurs before it counts as entered.
     """
-    found = folder.scan()
+    # Where a store sends names and stats together, its folders have no `kinds`.
+    found = getattr(folder, "kinds", folder.scan)() if kinds_only else folder.scan()
     unnamed = getattr(folder, "left_out", ())
     if unnamed and view.read_effect(path, True) is not Effect.DENY:
         view.left_out += [(path, name) for name in unnamed]

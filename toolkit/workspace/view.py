@@ -109,15 +109,15 @@ class View:
         """Return the place of the argument `parameter`, resolved and judged."""
         return self.places[parameter][0]
 
-    def list(self, place: Place) -> list[Entry]:
+    def list(self, place: Place, *, kinds_only: bool = False) -> list[Entry]:
         """Return a directory's entries that the agent may read, or below which it may read something, by
-        name.
+        name. With `kinds_only`, the kind may be all that an entry's stat says.
 
         Raises CallError `not_found` or `not_a_directory`.
         """
         self._directory(place)
         with self._backend.folder(self._spot(place)) as folder:
-            return list(readable.listed(self, place.real, folder))
+            return list(readable.listed(self, place.real, folder, kinds_only=kinds_only))
 
     def walk(self, place: Place, *, include_ignored: bool = True) -> Iterator[Entry]:
         """Yield all readable descendants and the directories on the way, parents first, by name. Links are

@@ -11,7 +11,7 @@ from stat import S_ISLNK
 
 from ringfence.policy.byte_names import from_disk, to_disk
 from ringfence.toolkit import paths
-from ringfence.toolkit.plan.changes import Stat
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, OTHER, Stat
 from ringfence.toolkit.storage.backend import path_changed
 from ringfence.toolkit.storage.local.entries import LIST, errors, stat_of, stat_with_target
 from ringfence.toolkit.storage.local.spot import LocalSpot
@@ -55,6 +55,13 @@ class LocalFolder:
         found.sort(key=_name_of)
         return found
 
+    def kinds(self) -> list[tuple[str, Stat]]:
+        """Return name and kind of each entry, by name, without looking at each: the directory has both."""
+        with errors(paths.join(self.names)), os.scandir(self._open()) as entries:
+            found = [(from_disk(entry.name), _kind_of(entry)) for entry in entries]
+        found.sort(key=_name_of)
+        return found
+
     def spot(self, name: str) -> LocalSpot:
         return LocalSpot(self._open(), (*self.names, name), folder=self)
 
@@ -93,6 +100,17 @@ class LocalFolder:
         finally:
             os.close(opened)
         return self.fd
+
+
+_FILE, _DIRECTORY, _LINK, _OTHER = map(Stat, (FILE, DIRECTORY, LINK, OTHER))
+
+
+def _kind_of(entry: os.DirEntry[str]) -> Stat:
+    if entry.is_file(follow_symlinks=False):
+        return _FILE
+    if entry.is_dir(follow_symlinks=False):
+        return _DIRECTORY
+    return _LINK if entry.is_symlink() else _OTHER
 
 
 def _name_of(row: tuple[str, Stat]) -> str:
