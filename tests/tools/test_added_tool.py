@@ -113,7 +113,7 @@ def test_editors_complete_it(package: Path) -> None:
     schema = json.loads(python(package, "-m", "ringfence", "schema", "policy"))
     entry = schema["$defs"]["rules"]["properties"]["count_lines"]
     assert entry["description"] == "Tool: Count lines. Needs read on its path."
-    assert "count_lines" in schema["$defs"]["tool"]["enum"]
+    assert "count_lines" in schema["$defs"]["tool"]["anyOf"][0]["enum"]
 
 
 def test_mcp_lists_it(package: Path, root: Path) -> None:
