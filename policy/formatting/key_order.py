@@ -90,6 +90,8 @@ _CASE = KeyOrder(
     )
 )
 
+_ARGUMENTS = KeyOrder(others=KeyOrder(_keys("action", "below", "mirrors", "default")))
+_UPSTREAMS = KeyOrder(others=KeyOrder({"table": ANYTHING, "tools": KeyOrder(others=_ARGUMENTS)}))
 POLICY = KeyOrder(
     {
         "version": ANYTHING,
@@ -101,6 +103,7 @@ POLICY = KeyOrder(
         "limits": _LIMITS,
         "agents": KeyOrder(others=KeyOrder({"rules": _RULES, "limits": _LIMITS})),
         "commands": _COMMANDS,
+        "upstreams": _UPSTREAMS,
         "tasks": KeyOrder(_keys("path", "max_tasks")),
         "hard_links": ANYTHING,
         "durable": ANYTHING,

@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+MODULES = HERE / "node_modules"
 
 
 def node() -> str | None:

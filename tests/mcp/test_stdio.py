@@ -21,6 +21,7 @@ class Slow:
     def __init__(self) -> None:
         self.began = threading.Event()
         self.discard = threading.Event()
+        self.upstream = None
         self.flights: dict[Any, Flight] = {}
 
     def answer(self, message: Message, _: Peer, flight: Flight) -> Message:

@@ -165,6 +165,7 @@ def test_a_rule_is_chosen_and_written(window: Any, asking: Desk) -> None:
     sign_in(window, "dan")
     window.click("a.what:has-text('docs/a.md')")
     window.click("text=Choose a rule for such questions…")
+    window.wait_for_load_state("load")  # with its style sheet, which hides what is not chosen
     assert window.locator(".choice .more >> visible=true").count() == 1
     window.check("#r2")
     assert (
