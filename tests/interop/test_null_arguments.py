@@ -17,18 +17,12 @@ from ringfence.toolkit.call import ToolCall
 from ringfence.toolkit.catalog.vendor_formats import call_of
 from ringfence.toolkit.cli import main
 from ringfence.toolkit.tools import TOOLS
+from tests.interop.calls import CALLS
 from tests.interop.conftest import Wire, command, environment
 
 # Each tool with what it needs; nothing is changed, so the same call can be sent again.
 NEEDED: dict[str, dict[str, Any]] = {
-    "get_project_root": {},
-    "read_file": {"path": "docs/guide.md"},
-    "read_files": {"paths": ["docs/guide.md"]},
-    "get_file_info": {"path": "docs/guide.md"},
-    "list_directory": {"path": "docs"},
-    "directory_tree": {},
-    "search_files": {"pattern": "*.md"},
-    "search_text": {"query": "first"},
+    **CALLS,
     "create_file": {"path": "tmp/new.txt", "content": "one\n"},
     "edit_file": {"path": "tmp/a.txt", "old_str": "alpha", "new_str": "b"},
     "insert_at_line": {"path": "tmp/a.txt", "content": "zero\n", "line": 0},
