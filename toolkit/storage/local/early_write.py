@@ -127,8 +127,7 @@ def create(  # noqa: PLR0913  a new file and its place
     metadata: Metadata,
 ) -> NotKept:
     """Create the file at `spot`, from the early one if there is one. As `atomic_write.create`; OSError."""
-    file = disk.early_files.get(temporary)
-    not_kept = None if file is None else file.link(spot.fd, spot.name, mode, metadata)
+    not_kept = _linked(disk, spot, temporary, spot.name, mode, metadata)
     if not_kept is not None:
         return not_kept
     return atomic_write.create(
@@ -145,11 +144,18 @@ def write(  # noqa: PLR0913  a new file and its place
     metadata: Metadata,
 ) -> NotKept:
     """Write the file `temporary` beside `spot`, from the early one if there is one. OSError."""
-    file = disk.early_files.get(temporary)
-    not_kept = None if file is None else file.link(spot.fd, temporary, mode, metadata)
+    not_kept = _linked(disk, spot, temporary, temporary, mode, metadata)
     if not_kept is not None:
         return not_kept
     return atomic_write.write(spot.fd, temporary, data, mode, durable=disk.durable, metadata=metadata)
+
+
+def _linked(  # noqa: PLR0913  a file, its name, and what it must have
+    disk: _Disk, spot: LocalSpot, temporary: str, name: str, mode: int | None, metadata: Metadata
+) -> NotKept | None:
+    """Give the early file of `temporary` a name beside `spot`, as `EarlyFile.link`; None without one."""
+    file = disk.early_files.get(temporary)
+    return None if file is None else file.link(spot.fd, name, mode, metadata)
 
 
 def _begun(disk: _Disk, spot: LocalSpot, change: Write) -> EarlyFile | None:
