@@ -159,7 +159,7 @@ def measure(server: Server) -> dict[str, Shown]:
 
 
 def definitions(connection: Connection) -> str:
-    """Return the tools as a model is told of them."""
+    """Return the tools as they are described to a model."""
     told = ("name", "description", "inputSchema")
     return compact([{name: tool[name] for name in told} for tool in connection.tools.values()])
 

@@ -40,7 +40,7 @@ class Terminal:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, piece: bytes) -> None:
-        """Append output, and let go of its beginning beyond what is kept."""
+        """Append output, and drop its beginning beyond what is kept."""
         with self.lock:
             self.output += piece
             over = len(self.output) - self.keep

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def consent(call: HostCall) -> str | None:
-    """Return None if a person has granted exactly this call, else what the agent is told.
+    """Return None if a person has granted exactly this call, else the message for the agent.
 
     Without a grant the request waits in the state of the workspace, where `ringfence approvals` finds it.
     Raises CallError if the state cannot be used.

@@ -49,7 +49,7 @@ class HostCall(NamedTuple):
     arguments: dict[str, Any]
 
 
-# Returns None if a person has granted a call, else what the agent is told.
+# Returns None if a person has granted a call, else the message for the agent.
 Consent = Callable[[HostCall], str | None]
 
 

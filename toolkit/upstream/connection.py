@@ -150,7 +150,7 @@ class Connection:
         """Call a tool and return the result as the server sent it.
 
         Raises CallError `upstream_unavailable`, `upstream_error` if the server answers with an error of the
-        protocol, and `cancelled` if the caller gives up: the server is told so, and may have done it.
+        protocol, and `cancelled` if the caller gives up: the server is notified, and may have done it.
         """
         self._started()
         params = {"name": tool, "arguments": arguments}

@@ -71,7 +71,7 @@ class Servers:
             listener()
 
     def start(self) -> None:
-        """Start all servers at once. What does not start is told to a person, and tried again later."""
+        """Start all servers at once. One that does not start is reported, and tried again later."""
         threads = [threading.Thread(target=self._listed, args=(name,), daemon=True) for name in self._servers]
         for thread in threads:
             thread.start()
@@ -79,7 +79,7 @@ class Servers:
             thread.join()
 
     def tools(self) -> Mapping[str, UpstreamTool]:
-        """Return every tool by its key. A server that is not available has none, and a person is told."""
+        """Return every tool by its key. A server that is not available is reported, and has none."""
         with self._lock:
             found = self._tools
         if found is not None and self._complete:
