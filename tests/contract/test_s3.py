@@ -1,9 +1,8 @@
-"""S3 on real servers: the call cases, what only a store can do to them, and how many requests calls take."""
+"""S3 on real servers: the call cases, and what only a store can do to them."""
 
 from __future__ import annotations
 
-from collections import Counter as Counts
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -33,91 +32,6 @@ class TestS3(Contract):
 def call(bucket: Bucket, tool: str, **arguments: Any) -> Any:
     with Session(bucket.root, Policy.loads(ALLOW), fs=bucket.fs, state=":memory:") as session:
         return session.call({"tool": tool, "arguments": arguments})
-
-
-class Counter:
-    """The requests that go over the wire, by operation."""
-
-    def __init__(self, bucket: Bucket) -> None:
-        self.made: list[str] = []
-        bucket.fs.s3.meta.events.register("before-send.s3", self.note)
-        self._bucket = bucket
-
-    def note(self, request: Any, event_name: str, **_: Any) -> None:
-        self.made.append(event_name.rpartition(".")[2])
-
-    def close(self) -> None:
-        self._bucket.fs.s3.meta.events.unregister("before-send.s3", self.note)
-
-
-@pytest.fixture
-def counter(bucket: Bucket) -> Iterator[Counter]:
-    bucket.fs.connect()
-    counter = Counter(bucket)
-    yield counter
-    counter.close()
-
-
-@pytest.mark.parametrize(
-    ("tool", "arguments", "most"),
-    [
-        ("get_file_info", {"path": "d/a"}, 2),
-        ("get_file_info", {"path": "d"}, 2),
-        ("read_file", {"path": "d/a"}, 2),
-        ("create_file", {"path": "new", "content": "1"}, 2),
-        ("create_file", {"path": "d/new", "content": "1"}, 2),
-        ("list_directory", {"path": "d"}, 3),
-        ("directory_tree", {}, 2),
-        ("edit_file", {"path": "d/a", "old_str": "1", "new_str": "2"}, 4),
-        ("delete_file", {"path": "d/a"}, 3),
-        ("move_file", {"source": "d/a", "destination": "d/b"}, 6),
-        ("create_directory", {"path": "e"}, 3),
-    ],
-)
-def test_requests_of_a_call(
-    bucket: Bucket, counter: Counter, tool: str, arguments: dict[str, Any], most: int
-) -> None:
-    bucket.put_key("d/a", b"1\n")
-    bucket.put_key("d/other", b"1\n")
-    with Session(bucket.root, Policy.loads(ALLOW), fs=bucket.fs, state=":memory:") as session:
-        ask_for_conditions(session)
-        counter.made.clear()
-        result = session.call({"tool": tool, "arguments": arguments})
-        assert result.ok, result
-        assert len(counter.made) <= most, counter.made
-
-
-def ask_for_conditions(session: Session) -> None:
-    """Whether the store keeps conditions is found out once for a session, with its first changes."""
-    for path in ("first", "first.d/a", "first.d/b"):
-        assert session.call({"tool": "create_file", "arguments": {"path": path, "content": "1"}}).ok
-    edit = {"path": "first", "old_str": "1", "new_str": "2"}
-    assert session.call({"tool": "edit_file", "arguments": edit}).ok
-    move = {"source": "first", "destination": "second"}
-    assert session.call({"tool": "move_file", "arguments": move}).ok
-    assert session.call({"tool": "delete_file", "arguments": {"path": "second"}}).ok
-    assert session.call({"tool": "delete", "arguments": {"path": "first.d"}}).ok
-
-
-def test_requests_of_deleting_many_objects(bucket: Bucket, counter: Counter, s3_server: S3Server) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    count = MANY if s3_server.slow else 1000  # as many as a batch takes
-    with ThreadPoolExecutor(16) as pool:
-        list(pool.map(lambda n: bucket.put_key(f"d/{n % 10}/{n}", b""), range(count)))
-    policy = Policy.loads(ALLOW + "limits: {delete: {max_files: 2000}}\n")
-    with Session(bucket.root, policy, fs=bucket.fs, state=":memory:") as session:
-        ask_for_conditions(session)
-        counter.made.clear()
-        result = session.call({"tool": "delete", "arguments": {"path": "d"}})
-        assert result.ok, result
-        by_the_batch = session.workspace.backend.supports("delete many")  # type: ignore[attr-defined]
-    made = Counts(counter.made)
-    assert made.pop("GetObject") == count  # what the history keeps
-    # Where the store passes over the tags of a batch, each object goes by itself, on condition.
-    assert made.pop("DeleteObject", 0) == (0 if by_the_batch else count)
-    assert sum(made.values()) <= 5, made
-    assert not bucket.tags()
 
 
 def test_of_many_who_create_one_key_one_wins(s3_server: S3Server, bucket: Bucket) -> None:

@@ -207,7 +207,8 @@ class TaskMount:
         metadata: Metadata | None = None,
     ) -> NotKept:
         side, inner = self._existing_side(spot)
-        if not side.traits.quarantines:  # checked here, because its message would name the path on that side
+        # Checked here in the task store, because the message would name the path on that side.
+        if isinstance(spot, TaskSpot) and not side.traits.quarantines:
             check_content(self, spot, before)
             before = None
         return side.replace(inner, data, stat, mode, temporary, before, metadata)

@@ -108,7 +108,8 @@ class S3(S3View, ConditionalDeletion):
             return self.put(spot.path, new.data, None, new.metadata).not_kept
 
     def _put_over(self, spot: S3Spot, new: NewContent, stat: Stat, before: bytes | None) -> NotKept:
-        check_content(self, spot, before)
+        if not self._is_proved_by_tag(spot.path, stat, before):
+            check_content(self, spot, before)
         with errors(spot.path, taken="path_changed"):
             metadata = {**self.metadata_of(spot.path, stat), **new.metadata}
             return self.put(spot.path, new.data, stat, metadata).not_kept
@@ -237,6 +238,15 @@ class S3(S3View, ConditionalDeletion):
         """Do nothing: a store writes one object at a time and leaves no temporary."""
 
     # ------------------------------------------------------------------- inside
+
+    def _is_proved_by_tag(self, path: str, stat: Stat, before: bytes | None) -> bool:
+        """Whether the condition of a PUT proves that the content is still `before`: the reply that brought
+        that content had the judged tag, and the server supports the condition.
+        """
+        if before is None or self._contents.get((path, stat.identity)) != before:
+            return False
+        with errors(path):
+            return self.supports("content", "replace")
 
     def _remember_content(self, path: str, tag: str, data: bytes) -> None:
         """Keep content between planning and applying, where the history stores it; the tag identifies it."""

@@ -1,0 +1,134 @@
+"""S3 on real servers: how many requests calls take. A number that falls may be lowered here."""
+
+from __future__ import annotations
+
+from collections import Counter as Counts
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.testing.backend_contract import ALLOW
+from tests.services.bucket import Bucket
+from tests.services.servers import BUCKET, S3Server
+
+pytestmark = pytest.mark.xdist_group("s3")
+MANY = 100
+# A tool, its arguments, and the most requests, retries counted.
+AT_MOST: list[tuple[str, dict[str, Any], int]] = [
+    ("get_file_info", {"path": "d/a"}, 1),
+    ("get_file_info", {"path": "d"}, 2),
+    ("get_file_info", {"path": "d/none"}, 1),
+    ("read_file", {"path": "d/a"}, 2),
+    ("create_file", {"path": "new", "content": "1"}, 2),
+    ("create_file", {"path": "d/new", "content": "1"}, 2),
+    ("create_file", {"path": "d/a", "content": "2", "allow_overwrite": True}, 3),
+    ("list_directory", {"path": "d"}, 3),
+    ("directory_tree", {"include_ignored": True}, 1),
+    ("edit_file", {"path": "d/a", "old_str": "1", "new_str": "2"}, 3),
+    ("insert_at_line", {"path": "d/a", "content": "0", "line": 0}, 3),
+    ("delete_file", {"path": "d/a"}, 3),
+    ("copy_file", {"source": "d/a", "destination": "d/b"}, 4),
+    ("copy_file", {"source": "d/a", "destination": "b"}, 4),
+    ("move_file", {"source": "d/a", "destination": "d/b"}, 6),
+    ("move_file", {"source": "d/a", "destination": "b"}, 6),
+    ("create_directory", {"path": "e"}, 3),
+]
+TAGGED = 4
+SEARCHED, SEARCHED_AGAIN = MANY + 4, MANY + 3
+
+
+class Counter:
+    """The requests that go over the wire, by operation."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self.made: list[str] = []
+        bucket.fs.s3.meta.events.register("before-send.s3", self.note)
+        self._bucket = bucket
+
+    def note(self, request: Any, event_name: str, **_: Any) -> None:
+        self.made.append(event_name.rpartition(".")[2])
+
+    def close(self) -> None:
+        self._bucket.fs.s3.meta.events.unregister("before-send.s3", self.note)
+
+
+@pytest.fixture
+def counter(bucket: Bucket) -> Iterator[Counter]:
+    bucket.fs.connect()
+    counter = Counter(bucket)
+    yield counter
+    counter.close()
+
+
+@pytest.mark.parametrize(("tool", "arguments", "most"), AT_MOST)
+def test_requests_of_a_call(
+    bucket: Bucket, counter: Counter, tool: str, arguments: dict[str, Any], most: int
+) -> None:
+    bucket.put_key("d/a", b"1\n")
+    bucket.put_key("d/other", b"1\n")
+    with Session(bucket.root, Policy.loads(ALLOW), fs=bucket.fs, state=":memory:") as session:
+        ask_for_conditions(session)
+        counter.made.clear()
+        result = session.call({"tool": tool, "arguments": arguments})
+        assert result.ok or result.error["code"] == "not_found", result
+        assert len(counter.made) <= most, counter.made
+
+
+def ask_for_conditions(session: Session) -> None:
+    """Whether the store keeps conditions is found out once for a session, with its first changes."""
+    for path in ("first", "first.d/a", "first.d/b"):
+        assert session.call({"tool": "create_file", "arguments": {"path": path, "content": "1"}}).ok
+    edit = {"path": "first", "old_str": "1", "new_str": "2"}
+    assert session.call({"tool": "edit_file", "arguments": edit}).ok
+    move = {"source": "first", "destination": "second"}
+    assert session.call({"tool": "move_file", "arguments": move}).ok
+    assert session.call({"tool": "delete_file", "arguments": {"path": "second"}}).ok
+    assert session.call({"tool": "delete", "arguments": {"path": "first.d"}}).ok
+
+
+def test_requests_of_replacing_what_has_tags(bucket: Bucket, counter: Counter) -> None:
+    bucket.fs.call_s3(
+        "put_object", Bucket=BUCKET, Key=bucket.root.partition("/")[2] + "/a", Body=b"1", Tagging="t=1"
+    )
+    with Session(bucket.root, Policy.loads(ALLOW), fs=bucket.fs, state=":memory:") as session:
+        ask_for_conditions(session)
+        counter.made.clear()
+        arguments = {"path": "a", "old_str": "1", "new_str": "2"}
+        assert session.call({"tool": "edit_file", "arguments": arguments}).ok
+        assert len(counter.made) <= TAGGED, counter.made
+
+
+def test_requests_of_a_search(bucket: Bucket, counter: Counter) -> None:
+    for number in range(MANY):
+        bucket.put_key(f"find/{number}", b"needle")
+    with Session(bucket.root, Policy.loads(ALLOW), fs=bucket.fs, state=":memory:") as session:
+        arguments = {"query": "needle", "path": "find", "include_ignored": True}
+        for most in (SEARCHED, SEARCHED_AGAIN):
+            counter.made.clear()
+            result = session.call({"tool": "search_text", "arguments": arguments})
+            assert result.ok, result
+            assert len(counter.made) <= most, Counts(counter.made)
+
+
+def test_requests_of_deleting_many_objects(bucket: Bucket, counter: Counter, s3_server: S3Server) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    count = MANY if s3_server.slow else 1000  # as many as a batch takes
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda n: bucket.put_key(f"d/{n % 10}/{n}", b""), range(count)))
+    policy = Policy.loads(ALLOW + "limits: {delete: {max_files: 2000}}\n")
+    with Session(bucket.root, policy, fs=bucket.fs, state=":memory:") as session:
+        ask_for_conditions(session)
+        counter.made.clear()
+        result = session.call({"tool": "delete", "arguments": {"path": "d"}})
+        assert result.ok, result
+        by_the_batch = session.workspace.backend.supports("delete many")  # type: ignore[attr-defined]
+    made = Counts(counter.made)
+    assert made.pop("GetObject") == count  # what the history keeps
+    # Where the store passes over the tags of a batch, each object goes by itself, on condition.
+    assert made.pop("DeleteObject", 0) == (0 if by_the_batch else count)
+    assert sum(made.values()) <= 5, made
+    assert not bucket.tags()
