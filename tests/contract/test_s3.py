@@ -148,6 +148,29 @@ def test_a_store_that_passes_over_conditions_is_found_out(
         assert result.error and result.error["code"] == "already_exists"
 
 
+def test_where_the_condition_of_a_put_is_ignored_the_content_is_read_again(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ringfence.toolkit.storage.s3 import S3
+
+    inner, reads = S3._call, []
+
+    def deaf(store: S3, method: str, **arguments: Any) -> Any:
+        if method == "put_object":
+            arguments.pop("IfMatch", None)
+        if method == "get_object" and arguments["Key"].endswith("/a"):
+            reads.append(method)
+            if len(reads) == 2:
+                bucket.put_key("a", b"THEIRS")
+        return inner(store, method, **arguments)
+
+    monkeypatch.setattr(S3, "_call", deaf)
+    bucket.put_key("a", b"1")
+    result = call(bucket, "edit_file", path="a", old_str="1", new_str="2")
+    assert result.error and result.error["code"] == "path_changed", result
+    assert bucket.get_key("a") == b"THEIRS"
+
+
 def test_no_such_bucket_and_no_such_key(s3_server: S3Server) -> None:
     from ringfence.toolkit.errors import CallError
 
