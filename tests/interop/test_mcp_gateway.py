@@ -250,6 +250,12 @@ def test_a_server_that_does_not_start_has_no_tools_and_says_why(start: Start) ->
     client.greet()
     assert "read_file" in names(client)
     assert not any(name.startswith("up_") for name in names(client))
+    answer = call(client, "up_echo", path="a.txt")
+    assert "upstream_unavailable" in text(answer)
+    assert "has not started" in text(answer)
+    assert "status 7" in text(answer)
+    assert "the call was not sent" in text(answer)
+    assert call(client, "upside", path="a.txt")["error"]["data"]["code"] == "unknown_tool"
     client.process.stdin.close()
     assert client.process.stderr
     said = client.process.stderr.read().decode()

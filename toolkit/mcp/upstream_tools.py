@@ -39,16 +39,18 @@ class UpstreamTools:
     def called(self, name: str, prefix: str) -> str | None:
         """Return the key of the tool that a client calls by this name; None for a name of no server's tool.
 
-        Where own tools are not offered, their names are no tool's.
+        Where own tools are not offered, their names are no tool's. A name that begins with the name of a
+        server that has not started is the key of a tool there.
         """
         for tool in self._servers.known().values():
             if offered_with(prefix, tool) == name:
                 return tool.key
-        return f"{name} of no server" if self.only else None
+        away = self._servers.key_away(name.removeprefix(prefix))
+        return away or (f"{name} of no server" if self.only else None)
 
     def result(self, key: str, result: Result, answers: str) -> dict[str, Any] | None:
         """Return the result of `tools/call` for a tool of another server; None for any other tool."""
-        tool = self._servers.find(key)
+        tool = self._servers.known().get(key)
         if tool is None:
             return None
         row = self._servers.row(tool, self._session.policy.content.upstreams)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ringfence.policy.loading import upstream_tables
-from ringfence.policy.upstreams.rows import Row, Table, Upstreams
+from ringfence.policy.upstreams.rows import Row, Table, Upstreams, key_of
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.upstream.connection import Connection
-from ringfence.toolkit.upstream.definitions import UpstreamTool, defined
+from ringfence.toolkit.upstream.definitions import UpstreamTool, defined, offered_name
 from ringfence.toolkit.upstream.specification import Specification
 from ringfence.toolkit.upstream.transport import Message
 
@@ -47,7 +47,7 @@ class Servers:
         self._taken = frozenset(taken)
         self._lock = threading.Lock()
         self._tools: dict[str, UpstreamTool] | None = None
-        self._complete = False  # whether every server has listed its tools
+        self._away: tuple[str, ...] = ()  # servers that have not listed their tools
         self._failed: dict[str, float] = {}
         self._told: dict[str, str] = {}
         self.listeners: list[Callable[[], None]] = []
@@ -66,7 +66,7 @@ class Servers:
 
     def _renew(self) -> None:
         with self._lock:
-            self._tools, self._complete = None, False
+            self._tools, self._away = None, ()
         for listener in self.listeners:
             listener()
 
@@ -82,21 +82,21 @@ class Servers:
         """Return every tool by its key. A server that is not available is reported, and has none."""
         with self._lock:
             found = self._tools
-        if found is not None and self._complete:
-            return found
+            if found is not None and not self._away:
+                return found
         tools: dict[str, UpstreamTool] = {}
-        taken, complete = set(self._taken), True
+        taken, away = set(self._taken), []
         for name in self._servers:
             entries = self._listed(name)
             if entries is None:
-                complete = False  # asked again for the next list
+                away.append(name)  # asked again for the next list
                 continue
             listed, refused = defined(name, entries, taken)
             if refused:
                 self._about(name)(f"{refused} of its tools have no valid name or schema, and are not offered")
             tools |= {tool.key: tool for tool in listed}
         with self._lock:
-            self._tools, self._complete = tools, complete
+            self._tools, self._away = tools, tuple(away)
         return tools
 
     def known(self) -> Mapping[str, UpstreamTool]:
@@ -119,10 +119,31 @@ class Servers:
             return None
 
     def find(self, key: str) -> UpstreamTool | None:
-        """Return the tool with this key; None for a key of no server, and for a tool that is not there."""
-        if key.partition(".")[0] not in self._servers:
+        """Return the tool with this key; None for a key of no server, and for a tool that is not there.
+
+        A server that has not started is tried again. Raises CallError `upstream_unavailable` if it does not.
+        """
+        server = key.partition(".")[0]
+        if server not in self._servers:
             return None
-        return self.known().get(key)
+        found = self.known().get(key)
+        if found is None and server in self._away:
+            found = self.tools().get(key)
+            if found is None and server in self._away:
+                raise CallError(
+                    "upstream_unavailable",
+                    f"The MCP server '{server}' has not started: {self._told.get(server, 'no answer')}",
+                    where="tool",
+                    hint="tell the user; the call was not sent",
+                )
+        return found
+
+    def key_away(self, name: str) -> str | None:
+        """Return the key of the tool that a client may mean by a name, of a server that has not started."""
+        for server in self._away:
+            if name.startswith(begins := offered_name(server, "")):
+                return key_of(server, name.removeprefix(begins))
+        return None
 
     def row(self, tool: UpstreamTool, stated: Upstreams) -> Row:
         """Return what is known of a tool's arguments."""
