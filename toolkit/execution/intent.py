@@ -33,8 +33,9 @@ from ringfence.toolkit.plan.content import StreamedContent, digest_of, hashed, h
 from ringfence.toolkit.plan.metadata import Metadata, packed
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.protected_paths import QUARANTINED_PREFIX
-from ringfence.toolkit.storage.backend import Spot, Tree, at
+from ringfence.toolkit.storage.backend import Spot, Tree, at, traits_at
 from ringfence.toolkit.storage.guarantees import MAX_FILE, is_restorable, is_streamed
+from ringfence.toolkit.storage.read_ahead import ReadAhead
 
 _MANY = 64  # from this many files on, a deleted tree stays in the quarantine as it is
 
@@ -61,6 +62,7 @@ class Intent:
             entry.path for tree in quarantined.values() for entry in tree.entries
         )
         self._names: dict[int, str] = {}
+        self._ahead: ReadAhead | None = None
         self._streams: dict[str, StreamedContent] = {}
         self.digests: dict[str, str] = {}
 
@@ -86,9 +88,10 @@ class Intent:
                 )
             case Delete():
                 name, stays = self.name(change), self.stays(change)
-                for entry in (Entry(change.path, change.stat), *change.entries):
-                    self._count_step()
-                    yield self._deletion(entry, name, change.digests, stays)
+                with self._ahead_of((Entry(change.path, change.stat), *change.entries)) as entries:
+                    for entry in entries:
+                        self._count_step()
+                        yield self._deletion(entry, name, change.digests, stays)
             case Move():
                 self._count_step()
                 yield self._move(change)
@@ -242,7 +245,29 @@ class Intent:
             self._progress.check()
             yield piece
 
+    def _ahead_of(self, entries: tuple[Entry, ...]) -> AbstractContextManager[Iterator[Entry]]:
+        """Return a context with the entries, whose contents are read in their order: several at a time, where
+        the store answers several requests at once.
+        """
+        at_once = traits_at(self._backend, entries[0].path).reads_at_once
+        if at_once == 1 or len(entries) == 1:
+            return nullcontext(iter(entries))
+        self._ahead = ReadAhead(
+            iter(entries),
+            lambda entry: self._read_now(entry.path, entry.stat),
+            at_once=at_once,
+            limit=MAX_FILE,
+            noted=[],
+        )
+        return self._ahead
+
     def _read(self, path: str, judged: Stat) -> bytes:
+        turn = None if self._ahead is None else self._ahead.turn
+        if self._ahead is not None and turn is not None and turn.path == path:
+            return self._ahead.content(turn)
+        return self._read_now(path, judged)
+
+    def _read_now(self, path: str, judged: Stat) -> bytes:
         with self._at(path) as spot:
             return self._backend.read(spot, MAX_FILE, judged)
 

@@ -24,6 +24,7 @@ from ringfence.toolkit.plan.command_run import CommandRun
 from ringfence.toolkit.plan.impact import Step, steps, without_files
 from ringfence.toolkit.session.content_finds import ContentFinds
 from ringfence.toolkit.state.protocol import State
+from ringfence.toolkit.storage.first_look import MAX_CONTENT
 from ringfence.toolkit.text import plural
 from ringfence.toolkit.tools import Tool
 from ringfence.toolkit.workspace.workspace import Workspace
@@ -72,6 +73,7 @@ class Attempt:
     arguments: dict[str, Any] = field(default_factory=dict)
     named: list[str] = field(default_factory=list)
     places: dict[str, tuple[Place, Any]] = field(default_factory=dict)
+    contents: dict[str, bytes] = field(default_factory=dict)  # what first looks brought, by canonical path
     decision: Decision | None = None
     refused: Decision | None = None  # the strictest on paths of a list that were left out
     failed: dict[str, CallError] = field(default_factory=dict)  # paths of a list without a place, by its key
@@ -110,6 +112,11 @@ class Attempt:
         """Release every handle that the backend gave for the path arguments."""
         for _, spot in self.places.values():
             self.context.workspace.backend.release(spot)
+
+    @property
+    def has_much_content(self) -> bool:
+        """Whether first looks have brought so much that later ones should bring no content."""
+        return sum(map(len, self.contents.values())) >= MAX_CONTENT
 
     @property
     def known_tool(self) -> Tool:

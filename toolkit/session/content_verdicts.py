@@ -27,7 +27,8 @@ from ringfence.toolkit.session.content_finds import ContentFind, ContentFinds
 from ringfence.toolkit.session.secret_marks import MarkedPlace, SecretMarks
 from ringfence.toolkit.storage.backend import at
 from ringfence.toolkit.text import escape
-from ringfence.toolkit.workspace.view import Screen, Screened, aliased
+from ringfence.toolkit.workspace.readable_paths import aliased
+from ringfence.toolkit.workspace.view import Screen, Screened
 
 Rules = Mapping[Detector, Decision]
 _OUTPUT = "output"  # stands for any file that a command may show

@@ -90,6 +90,7 @@ def _view(attempt: Attempt, progress: Progress, approve: Callable[[Attempt, Plan
         attempt.places,
         attempt.failed,
         task_ids=attempt.task_ids,
+        contents=attempt.contents,
         check=progress.check,
         opens_below=attempt.opens_below,
         run=partial(_run, attempt, progress, approve),

@@ -6,7 +6,7 @@ from ringfence.policy import Need
 from ringfence.toolkit.plan.changes import Change, MakeDirectory, Plan
 from ringfence.toolkit.plan.impact import touched
 from ringfence.toolkit.session.attempt import Attempt
-from ringfence.toolkit.workspace.view import aliased
+from ringfence.toolkit.workspace.readable_paths import aliased
 
 
 def needs_of_plan(attempt: Attempt, plan: Plan) -> list[Need]:

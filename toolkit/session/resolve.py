@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ringfence.policy import Need
+from ringfence.policy import Effect, Need
 from ringfence.policy.model import kind_at
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Place
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Place, Stat
 from ringfence.toolkit.session import responses
 from ringfence.toolkit.session.attempt import stricter
+from ringfence.toolkit.storage.first_look import Wanted, look
 from ringfence.toolkit.text import escape
 from ringfence.toolkit.tools.preconditions import shown
 
@@ -44,7 +45,7 @@ def resolve(attempt: Attempt) -> None:
         _deny_by_name(attempt, action, path)
     for parameter, (text, names, path) in given.items():
         try:
-            attempt.places[parameter] = place_of(attempt, text, names, path)
+            attempt.places[parameter] = place_of(attempt, text, names, path, parameter)
         except CallError as error:
             raise _denied_instead(attempt, error, path) from None
 
@@ -235,7 +236,12 @@ def denied(attempt: Attempt, needs: list[Need]) -> CallError:
     return responses.denied(attempt, decision)
 
 
-def place_of(attempt: Attempt, text: str, names: tuple[str, ...], named: str) -> tuple[Place, Any]:
+def place_of(
+    attempt: Attempt, text: str, names: tuple[str, ...], named: str, parameter: str = ""
+) -> tuple[Place, Any]:
+    """Resolve the argument `parameter` and look at it; what the call needs of it comes with that look if the
+    policy allows it.
+    """
     backend = attempt.context.workspace.backend
     follow = attempt.known_tool.follow
     try:
@@ -243,7 +249,14 @@ def place_of(attempt: Attempt, text: str, names: tuple[str, ...], named: str) ->
     except CallError as error:
         raise _unresolved(attempt, error, text) from None
     try:
-        stat = backend.stat(spot)
+        if backend.traits.race_free:  # a disk, where a look of its own costs nothing
+            stat = backend.stat(spot)
+        else:
+            wanted = _wanted(attempt, text, spot.path, named, parameter)
+            beside = [other for _, other in attempt.places.values()]
+            stat, content = look(backend, spot, wanted, beside)
+            if content is not None:
+                attempt.contents[spot.path] = content
         link = stat is not None and stat.kind == LINK
         if follow and not link and spot.path != named:
             link = backend.is_link(names)
@@ -251,6 +264,22 @@ def place_of(attempt: Attempt, text: str, names: tuple[str, ...], named: str) ->
         backend.release(spot)
         raise
     return Place(text, named, spot.path, stat, link), spot
+
+
+def _wanted(attempt: Attempt, text: str, path: str, named: str, parameter: str) -> Wanted:
+    """Return what the first look at a path may bring: nothing is opened or listed before it is judged."""
+    tool = attempt.known_tool
+    wanted = tool.looks_for.get(parameter, "")
+    actions = [action for action, name in tool.needs if name == parameter]
+    replaces = "write" not in actions or attempt.arguments.get("allow_overwrite", True)
+    if not wanted or not actions or path != named or not replaces:
+        return ""
+    if wanted == "content" and (paths.names_directory(text) or attempt.has_much_content):
+        return ""
+    kinds = {"content": (FILE,), "tree": (FILE, DIRECTORY)}.get(wanted, (DIRECTORY,))
+    places = [Place(text, named, path, Stat(kind)) for kind in kinds]
+    judged = [need for action in actions for place in places for need in needs_at(attempt, action, place)]
+    return wanted if attempt.judge(judged).effect is Effect.ALLOW else ""
 
 
 def _unresolved(attempt: Attempt, error: CallError, text: str) -> CallError:

@@ -57,7 +57,7 @@ def _resolve(attempt: Attempt, key: str, text: str, *, again: bool) -> None:
     resolve.guard(attempt.context.workspace, path, "read")
     if resolve.is_denied(attempt, "read", path):
         raise resolve.denied(attempt, resolve.by_name("read", path))
-    place, _ = attempt.places[key] = resolve.place_of(attempt, text, names, path)
+    place, _ = attempt.places[key] = resolve.place_of(attempt, text, names, path, "paths")
     needs = resolve.needs_at(attempt, "read", place)
     if attempt.enforcing and attempt.judge(needs).effect is Effect.DENY:
         raise resolve.denied(attempt, needs)

@@ -32,7 +32,7 @@ class Traits:
     the judged version; without them the version is checked right before the change, and the record says so.
 
     `reliable`: the store has all that it accepted without an error; otherwise every change is read back.
-    `read_only`: nothing in the store can be changed.
+    `read_only`: nothing in the store can be changed. `reads_at_once`: how many files are read side by side.
     """
 
     links: bool = False
@@ -48,6 +48,7 @@ class Traits:
     conditional_move: bool = False
     reliable: bool = False
     read_only: bool = False
+    reads_at_once: int = 1
 
 
 BACKENDS: dict[str, Traits] = {
@@ -82,6 +83,7 @@ BACKENDS: dict[str, Traits] = {
         conditional_delete=True,
         conditional_move=True,
         reliable=True,
+        reads_at_once=16,
     ),
     "sftp": Traits(
         links=True,

@@ -6,7 +6,7 @@ Each side keeps its own confinement. No name of one side reaches the other, and 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from ringfence.toolkit.storage.backend import (
     path_changed,
     spot_at,
 )
+from ringfence.toolkit.storage.first_look import Look, Wanted, look
 from ringfence.toolkit.storage.task_move import move_between
 from ringfence.toolkit.storage.task_spots import (
     TaskFolder,
@@ -141,6 +142,11 @@ class TaskMount:
     def stat(self, spot: Spot) -> Stat | None:
         side, inner = self._side_of(spot)
         return None if side is None else side.stat(inner)
+
+    def look(self, spot: Spot, wanted: Wanted, beside: Sequence[Spot]) -> Look:
+        if isinstance(spot, TaskSpot):
+            return Look(self.stat(spot))
+        return look(self._main, spot, wanted, [one for one in beside if not isinstance(one, TaskSpot)])
 
     def read(self, spot: Spot, limit: int | None = None, judged: Stat | None = None) -> bytes:
         side, inner = self._existing_side(spot)

@@ -92,9 +92,9 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     files, lines = Tally(base), Tally(base)
     search = _Search(find, time.monotonic() + MAX_SECONDS, files, lines, around)
     if stat.kind == DIRECTORY:
-        entries = _files(arguments, view, place)
-        _look_through(search, entries, view)
-        _look_on(search, entries, view)
+        with view.reading_ahead(_files(arguments, view, place), MAX_FILE) as entries:
+            _look_through(search, entries, view)
+            _look_on(search, entries, view)
     else:
         _look_through(search, iter([Entry(place.real, stat)]), view, place)
     return Plan(

@@ -193,3 +193,15 @@ def _read(entry: Entry) -> Need:
 def _not_too_deep(entry: Entry) -> None:
     if entry.path.count("/") >= paths.MAX_DEPTH - 1:
         raise paths.too_deep()
+
+
+def aliased(place: Place, path: str) -> str | None:
+    """Return `path` as it is named through `place`; None if it is not reached through it."""
+    if place.real == place.named:
+        return None
+    if path == place.real:
+        return place.named
+    if paths.is_below(path, place.real):
+        tail = path if place.real == paths.ROOT else path[len(place.real) + 1 :]
+        return paths.child(place.named, tail)
+    return None

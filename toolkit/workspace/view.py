@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from ringfence.toolkit.plan.metadata import Metadata
 from ringfence.toolkit.protected_paths import TASKS
 from ringfence.toolkit.storage.backend import Folder, Spot, Tree, at
 from ringfence.toolkit.storage.guarantees import MAX_FILE, is_restorable, is_streamed
+from ringfence.toolkit.storage.read_ahead import ReadAhead, ahead_of_walk
 from ringfence.toolkit.storage.tree_walk import Choose, OnError, Refuse, raise_error, walk
 from ringfence.toolkit.text import escape
 from ringfence.toolkit.workspace import readable_paths as readable
@@ -82,8 +83,11 @@ class View:
     reads: Callable[[str], bool] = lambda _: True
     # Whether limits count what the agent reads: then an answer about a change or an error gives no content.
     limits_reading: Callable[[], bool] = lambda: False
+    # Content of places that came with the first look at them, by canonical path.
+    contents: Mapping[str, bytes] = field(default_factory=dict)
     # The entry that a walk has just yielded, and its open directory.
     _walking: tuple[Entry, Folder] | None = None
+    _ahead: ReadAhead | None = None
 
     @classmethod
     def unjudged(cls, workspace: Workspace) -> View:
@@ -163,12 +167,24 @@ class View:
         bytes) or `permission_denied`.
         """
         if isinstance(what, Place):
+            held = self.contents.get(what.real)
+            if held is not None and (limit is None or len(held) <= limit) and known in (None, what.stat):
+                return held
             return self._backend.read(self._spot(what), limit, known)
+        if self._ahead is not None and self._ahead.turn is what:
+            return self._ahead.content(what)
         if self._walking is not None and self._walking[0] is what:
             folder = self._walking[1]
             return self._backend.read(folder.spot(what.name), limit, known)
         with at(self._backend, what.path) as spot:
             return self._backend.read(spot, limit, known)
+
+    def reading_ahead(self, entries: Iterator[Entry], limit: int) -> AbstractContextManager[Iterator[Entry]]:
+        """Return a context with the entries of a walk whose files up to `limit` bytes are read in their
+        order: several at a time, where the store answers several requests at once.
+        """
+        self._ahead = ahead_of_walk(self._backend, entries, limit, self.asked)
+        return self._ahead or nullcontext(entries)
 
     def shown(self, what: Place | Entry, data: bytes, *, alone: bool = True) -> bytes:
         """Return a file's whole content as an answer may have it, before it is cut.
@@ -376,18 +392,5 @@ class View:
 
     def names(self, path: str) -> tuple[str, ...]:
         """Return a canonical path's names in this call: its own, and the one through an argument's link."""
-        return (path, *(
-            alias for place, _ in self.places.values() if (alias := aliased(place, path)) not in (None, path)
-        ))  # fmt: skip
-
-
-def aliased(place: Place, path: str) -> str | None:
-    """Return `path` as it is named through `place`; None if it is not reached through it."""
-    if place.real == place.named:
-        return None
-    if path == place.real:
-        return place.named
-    if paths.is_below(path, place.real):
-        tail = path if place.real == paths.ROOT else path[len(place.real) + 1 :]
-        return paths.child(place.named, tail)
-    return None
+        aliases = (readable.aliased(place, path) for place, _ in self.places.values())
+        return (path, *(alias for alias in aliases if alias not in (None, path)))

@@ -6,7 +6,7 @@ them. A directory is a prefix of keys, or a marker: an empty object `name/`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from ringfence.toolkit.storage.backend import (
     complete,
     path_changed,
 )
+from ringfence.toolkit.storage.first_look import MAX_CONTENT, Look, Wanted
 from ringfence.toolkit.storage.fsspec_store.view import in_ranges
 from ringfence.toolkit.storage.move_by_copy import move_by_copy
 from ringfence.toolkit.storage.s3.deletion import ConditionalDeletion, KeyToDelete
@@ -32,21 +33,15 @@ from ringfence.toolkit.storage.s3.keys import (
     is_same,
     left_out_of,
     name_conflict,
+    stat_in,
     unaddressable,
 )
-from ringfence.toolkit.storage.s3.requests import PAGE
 from ringfence.toolkit.storage.s3.view import S3Spot, S3View
 from ringfence.toolkit.storage.store_base import NewContent
-
-_MAX_CONTENT = 32 << 20  # bytes of content kept between planning and applying
 
 
 class S3(S3View, ConditionalDeletion):
     """The keys below `root` (`bucket` or `bucket/prefix`) of an s3fs file system."""
-
-    def __init__(self, fs: Any, root: str) -> None:
-        super().__init__(fs, root)
-        self._contents: dict[tuple[str, str], bytes] = {}
 
     @property
     def traits(self) -> Traits:
@@ -67,8 +62,10 @@ class S3(S3View, ConditionalDeletion):
 
     def read(self, spot: S3Spot, limit: int | None = None, judged: Stat | None = None) -> bytes:
         """Return the bytes of an object; of the `judged` version perhaps those that were read before."""
-        content = self._contents.pop((spot.path, judged.identity), None) if judged else None
+        content = self.known.get(spot.path, judged) if judged else None
         if content is not None:
+            if limit is not None and len(content) > limit:
+                raise _too_large(spot.path, limit)
             return content
         with errors(spot.path):
             try:
@@ -78,11 +75,33 @@ class S3(S3View, ConditionalDeletion):
                 raise
             if limit is not None and reply["ContentLength"] > limit:
                 reply["Body"].close()
-                message = f"'{spot.path}' is larger than {limit} bytes"
-                raise CallError("too_large", message, where=spot.path)
-            data = self._read_body(reply["Body"])
-        self.remember_metadata(spot.path, reply)
-        self._remember_content(spot.path, str(reply["ETag"]), data)
+                raise _too_large(spot.path, limit)
+            return self._content_in(spot.path, reply)
+
+    def look(self, spot: S3Spot, wanted: Wanted, beside: Sequence[S3Spot]) -> Look:
+        """Look at a path; at a file that the call reads by the request that brings its content."""
+        read = self._read_first(spot.path) if wanted == "content" and spot.path != paths.ROOT else None
+        return super().look(spot, wanted, beside) if read is None else read
+
+    def _read_first(self, path: str) -> Look | None:
+        """Return stat and content of an object by one request; None if there is none, or no right to it."""
+        with errors(path):
+            try:
+                reply = self._call("get_object", Key=self._key(path))
+            except (FileNotFoundError, PermissionError):
+                return None
+            stat = stat_in(reply)
+            if (stat.size or 0) > MAX_CONTENT:
+                reply["Body"].close()
+                self.remember_metadata(path, reply)
+                return Look(stat)
+            return Look(stat, self._content_in(path, reply))
+
+    def _content_in(self, path: str, reply: Any) -> bytes:
+        """Return the content in the reply to a GET, and remember that version with its metadata."""
+        data = self._read_body(reply["Body"])
+        self.remember_metadata(path, reply)
+        self.known.put(path, stat_in(reply), data)
         return data
 
     def chunks(self, spot: S3Spot, judged: Stat | None = None) -> Iterator[bytes]:
@@ -243,20 +262,14 @@ class S3(S3View, ConditionalDeletion):
         """Whether the condition of a PUT proves that the content is still `before`: the reply that brought
         that content had the judged tag, and the server supports the condition.
         """
-        if before is None or self._contents.get((path, stat.identity)) != before:
+        if before is None or self.known.get(path, stat) != before:
             return False
         with errors(path):
             return self.supports("content", "replace")
 
-    def _remember_content(self, path: str, tag: str, data: bytes) -> None:
-        """Keep content between planning and applying, where the history stores it; the tag identifies it."""
-        self._contents[path, tag] = data
-        while sum(map(len, self._contents.values())) > _MAX_CONTENT or len(self._contents) > 10 * PAGE:
-            del self._contents[next(iter(self._contents))]
-
     def forget_content(self) -> None:
         """Drop content that an earlier call read."""
-        self._contents.clear()
+        self.known.clear()
 
     def _refuse_directory(self, path: str) -> None:
         found = self._exact(path)
@@ -284,3 +297,7 @@ class S3(S3View, ConditionalDeletion):
             return
         with errors(parent):
             self.create_marker(parent)
+
+
+def _too_large(path: str, limit: int) -> CallError:
+    return CallError("too_large", f"'{path}' is larger than {limit} bytes", where=path)

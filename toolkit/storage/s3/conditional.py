@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from tempfile import TemporaryFile
+from threading import Lock
 from typing import IO, Any, NamedTuple
 
 from ringfence.toolkit.errors import CallError
@@ -16,6 +17,7 @@ from ringfence.toolkit.plan.changes import Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage.ambiguous_outcome import no_reply, was_made
 from ringfence.toolkit.storage.backend import path_changed
+from ringfence.toolkit.storage.known_content import KnownContent
 from ringfence.toolkit.storage.s3.conditions import Conditions
 from ringfence.toolkit.storage.s3.keys import (
     is_condition_failed,
@@ -56,6 +58,8 @@ class Conditional(Conditions, StoreBase):
     def __init__(self, fs: Any, root: str) -> None:
         super().__init__(fs, root)
         self._metadata: dict[tuple[str, str], Metadata] = {}
+        self.known = KnownContent()
+        self._lock = Lock()  # reads side by side remember metadata
 
     def change(self, path: str, method: str, verify: Verify, **arguments: Any) -> Any:
         """Send a request that changes something, until a final reply arrives; returns the reply or a tag.
@@ -207,6 +211,10 @@ class Conditional(Conditions, StoreBase):
     @contextmanager
     def _content_of(self, path: str, stat: Stat) -> Iterator[tuple[bytes | IO[bytes], Metadata]]:
         """Yield the content of exactly the judged object, with its metadata."""
+        known = self.known.get(path, stat)
+        if known is not None:
+            yield known, self.metadata_of(path, stat)
+            return
         reply = self._get(path, stat)
         self.remember_metadata(path, reply)
         if reply["ContentLength"] <= _IN_MEMORY:
@@ -252,9 +260,10 @@ class Conditional(Conditions, StoreBase):
 
     def remember_metadata(self, path: str, reply: Any) -> None:
         """Remember the metadata of an object in a reply to GET or HEAD."""
-        self._metadata[path, _unquoted(str(reply["ETag"]))] = fields_of(reply)
-        while len(self._metadata) > _MAX_METADATA:
-            del self._metadata[next(iter(self._metadata))]
+        with self._lock:
+            self._metadata[path, _unquoted(str(reply["ETag"]))] = fields_of(reply)
+            while len(self._metadata) > _MAX_METADATA:
+                del self._metadata[next(iter(self._metadata))]
 
     def _tags(self, path: str) -> str | None:
         from urllib.parse import urlencode

@@ -80,9 +80,17 @@ def stat_of(row: dict[str, Any]) -> Stat:
     return Stat(FILE, row["Size"], row["LastModified"].timestamp(), identity=str(row["ETag"]))
 
 
+def stat_in(reply: Any) -> Stat:
+    """Return the stat in a reply to GET; size in bytes."""
+    modified = reply["LastModified"].timestamp()
+    return Stat(FILE, reply["ContentLength"], modified, identity=str(reply["ETag"]))
+
+
 def is_same(judged: Stat, now: Stat) -> bool:
     """Whether the key is still the judged version."""
-    return (judged.kind, judged.size, judged.identity) == (now.kind, now.size, now.identity)
+    # Some servers quote a tag in one reply and not in another.
+    tags = judged.identity.strip('"'), now.identity.strip('"')
+    return (judged.kind, judged.size, tags[0]) == (now.kind, now.size, tags[1])
 
 
 def unaddressable(path: str, key: str) -> CallError:

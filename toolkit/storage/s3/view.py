@@ -6,7 +6,7 @@ Every answer comes from a request made for it. A directory is a prefix of keys, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, Stat
+from ringfence.toolkit.storage.first_look import Look, Wanted
 from ringfence.toolkit.storage.s3.keys import Rows, children_of, left_out_of
 from ringfence.toolkit.storage.s3.requests import Requests
 
@@ -28,25 +29,31 @@ class S3Spot:
     parent_exists: bool | None = None  # whether its directory has any entry
     only_entry: bool | None = None  # whether it is the only entry of its directory
     has_marker: bool = False  # whether its directory has a marker
-    below: Rows | None = None  # everything below it, if a larger listing contained it
+    siblings: tuple[Rows, str] | None = None  # the first page of its directory, and the next page's token
+    below: Rows | None = None  # everything below it, if a listing contained it
+    children: Rows | None = None  # what is directly in it, if it was listed by itself
 
 
 class S3Folder:
     """A directory. One flat listing also serves the directories below it, unless it is too long.
 
-    After a scan `left_out` holds the keys in the directory that no path names, relative to it.
+    A listing of the first look serves one folder: a later one is listed again. After a scan `left_out` holds
+    the keys in the directory that no path names, relative to it.
     """
 
     def __init__(self, store: S3View, spot: S3Spot) -> None:
         self._store = store
         self._path = spot.path
-        self._descendants = spot.below
+        self._descendants, spot.below = spot.below, None
+        self._children, spot.children = spot.children, None
         self.left_out: list[str] = []
 
     def scan(self) -> list[tuple[str, Stat]]:
-        if self._descendants is None:
+        rows, self._children = self._children, None
+        if rows is None and self._descendants is None:
             self._descendants = self._store.descendants(self._path)
-        rows = self._store.children(self._path) if self._descendants is None else self._descendants
+        if rows is None:
+            rows = self._store.children(self._path) if self._descendants is None else self._descendants
         self.left_out = left_out_of(rows)
         return children_of(rows)
 
@@ -68,6 +75,7 @@ class S3View(Requests):
     def __init__(self, fs: Any, root: str) -> None:
         super().__init__(fs, root)
         self._large_directories: set[str] = set()
+        self._deep_directories: set[str] = set()  # those with more below them than one answer has
 
     def close(self) -> None:
         """Do nothing: the client belongs to the file system."""
@@ -83,20 +91,65 @@ class S3View(Requests):
     def release(self, spot: S3Spot) -> None:
         """Do nothing: no handle is open."""
 
+    def look(self, spot: S3Spot, wanted: Wanted, beside: Sequence[S3Spot]) -> Look:
+        """Look at a path; at a directory that the call lists by the listing of its content."""
+        if wanted in ("names", "entries"):
+            found = self._listed(spot, deep=wanted == "entries")
+            if found is not None:
+                return Look(found)
+        parent = paths.parent(spot.path)
+        known = (other.siblings for other in beside if paths.parent(other.path) == parent)
+        siblings = next((page for page in known if page is not None), None)
+        return Look(self._stat(spot, siblings, whole=wanted == "tree"))
+
+    def _listed(self, spot: S3Spot, *, deep: bool) -> Stat | None:
+        """Return the stat of a directory from a listing of its content, which its folder then has.
+
+        None if nothing is in it.
+        """
+        path = spot.path
+        if not deep and (self.is_amazon or path in self._deep_directories):
+            spot.children = self.children(path)
+            is_proved = self.is_amazon or any(not key.endswith("/") for key in spot.children)
+            found = Stat(DIRECTORY, 0) if spot.children or path == paths.ROOT else None
+            return found if is_proved else self._confirmed(path, found)
+        # A flat listing also shows that there are keys in each directory: see `_confirmed`.
+        rows, more = self._page(path, "")
+        if not more:
+            spot.below = rows
+        elif deep:
+            spot.below = self.descendants(path, rows, more)
+        else:
+            self._deep_directories.add(path)  # only saves this listing next time
+            spot.children = self.children(path)
+        return Stat(DIRECTORY, 0) if rows or path == paths.ROOT else None
+
     def stat(self, spot: S3Spot) -> Stat | None:
         """Return the stat from a listing of the parent directory, which also fills the fields of the spot."""
+        return self._stat(spot)
+
+    def _stat(
+        self, spot: S3Spot, siblings: tuple[Rows, str] | None = None, *, whole: bool = False
+    ) -> Stat | None:
+        """Return the stat, from `siblings` if that page of the parent directory was just listed.
+
+        With `whole`, the folder of a directory gets the listing that confirms it.
+        """
         path = spot.path
         if path == paths.ROOT:
             return Stat(DIRECTORY, 0)
         parent, name = paths.parent(path), path.rpartition("/")[2]
         if parent not in self._large_directories:
-            rows, more = self._page(parent, "", delimited=True)
+            spot.siblings = rows, more = siblings or self._page(parent, "", delimited=True)
             found = dict(children_of(rows))
             if not more or name in found or any(other > name + "0" for other in found):
                 spot.parent_exists = bool(rows) or parent == paths.ROOT
                 spot.only_entry = not (set(found) - {name}) and not more
                 spot.has_marker = "" in rows
-                return self._confirmed(path, found.get(name))
+                now = found.get(name)
+                if whole and now is not None and now.kind == DIRECTORY:
+                    return self._listed(spot, deep=True)
+                return self._confirmed(path, now)
             self._large_directories.add(parent)  # only saves a listing next time; no answer comes from it
         spot.parent_exists, spot.only_entry = True, False
         return self._exact(path)
@@ -105,16 +158,18 @@ class S3View(Requests):
     def folder(self, spot: S3Spot) -> Iterator[S3Folder]:
         yield S3Folder(self, spot)
 
-    def descendants(self, path: str) -> Rows | None:
-        """Return all keys below a directory, or None when there are too many for a single directory."""
-        rows: Rows = {}
-        after = ""
-        for _ in range(_PAGES):
+    def descendants(self, path: str, rows: Rows | None = None, after: str = "") -> Rows | None:
+        """Return all keys below a directory, or None when there are too many for a single directory.
+
+        `rows` is the first page, and `after` the next page's token.
+        """
+        pages = _PAGES
+        if rows is None:
+            rows, after = self._page(path, "")
+        while after and (pages := pages - 1):
             found, after = self._page(path, "", start=after)
-            rows |= found
-            if not after:
-                return rows
-        return None
+            rows = rows | found
+        return None if after else rows
 
     def children(self, path: str) -> Rows:
         """Return the keys directly in a directory, and the names of its directories, each with a slash."""
@@ -137,12 +192,15 @@ class S3View(Requests):
         absent: list[str] = []
         path = paths.parent(spot.path)
         while path != paths.ROOT:
-            found = self.stat(S3Spot(path))
+            above = S3Spot(path)
+            found = self.stat(above)
             if found is not None and found.kind != DIRECTORY:
                 raise CallError("not_a_directory", f"'{path}' is not a directory", where=path)
             if found is not None:
                 break
             absent.append(path)
+            if above.parent_exists:
+                break
             path = paths.parent(path)
         return tuple(reversed(absent))
 
