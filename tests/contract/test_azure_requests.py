@@ -1,0 +1,91 @@
+"""Azure on its emulator: how many requests calls take. A number that falls may be lowered here."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter as Counts
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.testing.backend_contract import ALLOW
+from tests.services.servers import AZURE_CONTAINER, azure_file_system, azurite
+
+pytestmark = pytest.mark.xdist_group("azure")
+NUMBERS = itertools.count()
+MANY = 100
+DEEP = "a/b/c"
+# A tool, its arguments, and the most requests that it takes.
+AT_MOST: list[tuple[str, dict[str, Any], int]] = [
+    ("get_file_info", {"path": f"{DEEP}/x"}, 1),
+    ("get_file_info", {"path": DEEP}, 2),
+    ("get_file_info", {"path": f"{DEEP}/none"}, 2),
+    ("read_file", {"path": f"{DEEP}/x"}, 3),
+    ("create_file", {"path": "new", "content": "1"}, 3),
+    ("create_file", {"path": f"{DEEP}/new", "content": "1"}, 5),
+    ("create_file", {"path": f"{DEEP}/x", "content": "1", "allow_overwrite": True}, 5),
+    ("create_file", {"path": f"{DEEP}/new/dir/x", "content": "1"}, 15),
+    ("edit_file", {"path": f"{DEEP}/x", "old_str": "1", "new_str": "2"}, 5),
+    ("insert_at_line", {"path": f"{DEEP}/x", "content": "0", "line": 0}, 5),
+    ("delete_file", {"path": "x"}, 5),
+    ("delete_file", {"path": f"{DEEP}/x"}, 7),
+    ("list_directory", {"path": "."}, 1),
+    ("list_directory", {"path": DEEP}, 3),
+    ("move_file", {"source": "x", "destination": "z"}, 11),
+    ("move_file", {"source": f"{DEEP}/x", "destination": f"{DEEP}/z"}, 15),
+    ("copy_file", {"source": "x", "destination": "z"}, 7),
+    ("copy_file", {"source": f"{DEEP}/x", "destination": f"{DEEP}/z"}, 9),
+    ("create_directory", {"path": f"{DEEP}/e"}, 7),
+    ("search_text", {"query": "needle", "path": f"{DEEP}/find", "include_ignored": True}, 203),
+    ("directory_tree", {"path": DEEP, "include_ignored": True}, 4),
+    ("delete", {"path": f"{DEEP}/find"}, 408),
+]
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with azurite(tmp_path_factory.mktemp("azurite")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def file_system(connection: str) -> Any:
+    return azure_file_system(connection)
+
+
+@pytest.fixture
+def root(file_system: Any) -> str:
+    found = f"{AZURE_CONTAINER}/w{next(NUMBERS)}"
+    files = ("x", f"{DEEP}/x", f"{DEEP}/y", *(f"{DEEP}/find/{number}" for number in range(MANY)))
+    file_system.pipe({f"{found}/{path}": b"needle 1\n" for path in files})
+    return found
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The requests that go over the wire, by method and address."""
+    import aiohttp
+
+    found: list[str] = []
+    send = aiohttp.ClientSession._request
+
+    async def sent(session: Any, method: str, url: Any, **more: Any) -> Any:
+        found.append(f"{method} {url}")
+        return await send(session, method, url, **more)
+
+    monkeypatch.setattr(aiohttp.ClientSession, "_request", sent)
+    return found
+
+
+@pytest.mark.parametrize(("tool", "arguments", "most"), AT_MOST)
+def test_requests_of_a_call(
+    root: str, file_system: Any, made: list[str], tool: str, arguments: dict[str, Any], most: int
+) -> None:
+    with Session(root, Policy.loads(ALLOW), fs=file_system, state=":memory:") as session:
+        made.clear()
+        result = session.call({"tool": tool, "arguments": arguments})
+        assert result.ok is ("none" not in str(arguments)), result
+        assert len(made) <= most, Counts(made)
