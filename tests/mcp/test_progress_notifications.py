@@ -20,11 +20,11 @@ from ringfence.toolkit.progress import Progress
 class Client:
     """What a client gets, and the clock."""
 
-    def __init__(self, token: str | int | None = "t") -> None:
+    def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
         self.now, self.gone = 0.0, False
         notify = self.messages.append
-        told = ProgressNotifications(notify, token, lambda: self.gone, lambda: self.now)
+        told = ProgressNotifications(notify, "t", lambda: self.gone, lambda: self.now)
         self.progress: Progress = told.progress()
 
     def write(self, *pieces: bytes) -> None:
@@ -90,14 +90,6 @@ def test_the_progress_rises_over_output_and_steps() -> None:
         client.progress.step(f"file {n}", n)
     assert client.amounts == sorted(set(client.amounts))
     assert client.messages[-1]["params"]["total"] == 110
-
-
-def test_without_a_token_nothing_is_sent() -> None:
-    client = Client(None)
-    assert client.progress.output is None
-    client.progress.step("file")
-    client.later()
-    assert client.messages == []
 
 
 def test_a_cancelled_call_ends_at_the_next_look() -> None:

@@ -17,7 +17,6 @@ from ringfence.toolkit.tools import TOOLS, Tool
 from ringfence.toolkit.tools.matched_lines import by_file
 
 Fields = dict[str, Any]
-_EMPTY: tuple[Any, ...] = (None, "", False)
 _OF_PART = ("path", "content", "binary", "encoding", "next")
 _NOT_SHOWN = frozenset({"call_id", "digest"})
 
@@ -85,7 +84,7 @@ def _shown(fields: Mapping[str, Any]) -> Fields:
 
 def _is_empty(value: Any) -> bool:
     """Whether a field says nothing; 0 does: it is an exit status, or a size."""
-    return value in ([], {}) or any(value is each for each in _EMPTY)
+    return value is None or value is False or (not value and isinstance(value, str | list | dict))
 
 
 class Form:

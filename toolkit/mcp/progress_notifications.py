@@ -22,7 +22,7 @@ ENOUGH = "(more output follows in the answer)"
 
 
 class ProgressNotifications:
-    """Notifications of one call with the client's `token`; None sends none. `notify` sends a message.
+    """Notifications of one call with the client's `token`. `notify` sends a message.
 
     The progress rises with each: by steps, and by bytes while a command writes.
     """
@@ -30,7 +30,7 @@ class ProgressNotifications:
     def __init__(
         self,
         notify: Callable[[Message], None],
-        token: str | int | None,
+        token: str | int,
         cancelled: Callable[[], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -46,7 +46,7 @@ class ProgressNotifications:
 
     def progress(self) -> Progress:
         """Return the progress to give to the call."""
-        return Progress(self._step, self._given_up, output=None if self._token is None else self._output)
+        return Progress(self._step, self._given_up, output=self._output)
 
     def _step(self, what: str, done: int, total: int | None) -> None:
         if self._is_due():
@@ -71,7 +71,7 @@ class ProgressNotifications:
         self._send(escape(text, newlines=True) if self._sent <= MOST_OUTPUT else ENOUGH, self._written)
 
     def _is_due(self) -> bool:
-        return self._token is not None and self._clock() - self._last >= EVERY
+        return self._clock() - self._last >= EVERY
 
     def _send(self, what: str, done: int, total: int | None = None) -> None:
         self._last = self._clock()

@@ -339,9 +339,12 @@ def _check_greeted(peer: Peer) -> None:
 
 
 def _progress(flight: Flight, token: Any) -> Progress:
-    """Notify the client of a call's progress, and stop a cancelled call before its first change."""
-    given = token if isinstance(token, str | int) and not isinstance(token, bool) else None
-    return ProgressNotifications(flight.notify, given, lambda: flight.cancelled).progress()
+    """Notify the client of a call's progress if it gave a token for that, and stop a cancelled call before
+    its first change.
+    """
+    if not isinstance(token, str | int) or isinstance(token, bool):
+        return Progress(cancelled=lambda: flight.cancelled)
+    return ProgressNotifications(flight.notify, token, lambda: flight.cancelled).progress()
 
 
 def server_info() -> Message:

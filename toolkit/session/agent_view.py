@@ -64,7 +64,9 @@ def path_of(attempt: Attempt, path: str) -> str | None:
 
 def not_kept(attempt: Attempt) -> list[str]:
     """Return the names of the metadata that was lost, for files that the agent may read."""
-    lost = {} if attempt.outcome is None else attempt.outcome.not_kept
+    if attempt.outcome is None:
+        return []
+    lost = attempt.outcome.not_kept
     rows = (names if _may_read(attempt, path) else ("metadata",) for path, names in lost.items())
     return sorted({name for names in rows for name in names})
 

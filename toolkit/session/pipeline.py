@@ -41,9 +41,10 @@ def run(
 
     `approve` replaces the stage that asks a person.
     """
-    attempt.tool = find_tool(attempt.call.tool)
-    attempt.arguments = _arguments(attempt.tool, attempt.call.arguments)
-    if attempt.tool.safety != "safe":
+    attempt.tool = tool = find_tool(attempt.call.tool)
+    attempt.arguments = _arguments(tool, attempt.call.arguments)
+    safe = tool.safety == "safe"
+    if not safe:
         attempt.planned = attempt.context.history.position()
     several_paths.resolve_paths(attempt)
     _decide(attempt, _first_needs(attempt, resolve.needs(attempt), progress))
@@ -53,7 +54,7 @@ def run(
     progress.check()
     if _asks_before_running(attempt) and attempt.context.dry_run:
         return responses.dry(attempt, Plan(), asks=True)
-    attempt.plan = plan = reading.counted(attempt, attempt.tool.plan(attempt.arguments, view))
+    attempt.plan = plan = reading.counted(attempt, tool.plan(attempt.arguments, view))
     attempt.left_out = len(view.left_out)
     progress.check()
     _check(attempt, plan)
@@ -68,7 +69,7 @@ def run(
             _check_known(attempt, plan)  # a person is not asked about a stale plan,
             _check_rights(attempt, plan)  # nor about a change that the system refuses
     # Nor is a person asked if a changing tool finds nothing to change.
-    asks = bool(plan.changes or view.asked or content_needs(attempt)) or attempt.tool.safety == "safe"
+    asks = bool(plan.changes or view.asked or content_needs(attempt)) or safe
     if attempt.context.dry_run:
         return _dry(attempt, plan, asks=asks)
     if asks:

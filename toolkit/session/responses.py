@@ -279,12 +279,8 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         "freed": totals.freed,
         "durable": policy.durable,
         **_read(attempt, result),
-        **_unconditional(attempt),
-        **({"kept_in": attempt.outcome.kept_in} if attempt.outcome and attempt.outcome.kept_in else {}),
-        **_not_kept(attempt),
-        **_resolved(attempt),
+        **(_of_outcome(attempt.outcome) if attempt.outcome is not None else {}),
         **_failures(attempt, result),
-        **_left(attempt),
         **({"tasks": _tasks(attempt, result)} if "succeeded" in result.data else {}),
         **_command(attempt),
         **({"upstream": attempt.upstream} if attempt.upstream is not None else {}),
@@ -371,23 +367,26 @@ def _read(attempt: Attempt, result: Result) -> dict[str, Any]:
     return {} if given is None else {"read": {"files": given.files, "bytes": given.bytes}}
 
 
-def _unconditional(attempt: Attempt) -> dict[str, Any]:
-    """Return the kinds of change that the store made without a condition, after a check only."""
-    found = attempt.outcome.unconditional if attempt.outcome is not None else ()
-    return {"unconditional": list(found)} if found else {}
+def _of_outcome(outcome: Outcome) -> dict[str, Any]:
+    """Return how changes were made, where there is something to say.
 
-
-def _not_kept(attempt: Attempt) -> dict[str, Any]:
-    """Return the lost metadata, path by path."""
-    found = attempt.outcome.not_kept if attempt.outcome is not None else {}
-    rows = [{"path": path, "fields": list(names)} for path, names in list(found.items())[:_MOST]]
-    return {"metadata_not_kept": rows} if rows else {}
-
-
-def _resolved(attempt: Attempt) -> dict[str, Any]:
-    """Return the paths whose change was found done by reading the store, and their number."""
-    found = sorted(set(attempt.outcome.resolved)) if attempt.outcome is not None else []
-    return {"resolved": found[:_MOST], "resolutions": len(found)} if found else {}
+    That is: the kinds of change that the store made without a condition, after a check only; where deleted
+    content is kept; the lost metadata, path by path; the paths whose change was found done by reading the
+    store, and their number; quarantined paths that are neither deleted nor restored, as in a recovery's
+    record.
+    """
+    lost = [{"path": path, "fields": list(names)} for path, names in list(outcome.not_kept.items())[:_MOST]]
+    resolved = sorted(set(outcome.resolved))
+    left = [{"path": path, "caught": name} for path, name in dict(outcome.left).items()]
+    found = {
+        "unconditional": list(outcome.unconditional),
+        "kept_in": outcome.kept_in,
+        "metadata_not_kept": lost,
+        "resolved": resolved[:_MOST],
+        "resolutions": len(resolved),
+        "left": left,
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def _failures(attempt: Attempt, result: Result) -> dict[str, Any]:
@@ -399,12 +398,6 @@ def _failures(attempt: Attempt, result: Result) -> dict[str, Any]:
         found = attempt.outcome.failures if attempt.outcome is not None else []
         rows = [{"path": missed.path, "code": missed.code, "why": missed.why} for missed in found]
     return {"failed": rows[:_MOST], "failures": len(rows)} if rows else {}
-
-
-def _left(attempt: Attempt) -> dict[str, Any]:
-    """Return quarantined paths that are neither deleted nor restored, in the form of a recovery's record."""
-    found = dict(attempt.outcome.left) if attempt.outcome is not None else {}
-    return {"left": [{"path": path, "caught": name} for path, name in found.items()]} if found else {}
 
 
 def _tasks(attempt: Attempt, result: Result) -> dict[str, Any]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 OFTEN = 256  # retention may be due after so many operations of all processes, or calls of this one
 SOON = 600.0  # seconds after which retention is due again
+_POLL = 0.01  # seconds
 _AT_EXIT = 0.5  # seconds by which retention may delay the end of a process
 
 
@@ -40,19 +41,19 @@ class RetentionSchedule:
         self._policy = policy
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
-        self._idle = threading.Event()
+        self._busy = False
         self._calls = 0
         self._since = 0
         self._checked_at = time.monotonic()
 
     def call_began(self) -> None:
         """Pause a running retention between two portions until the call is answered."""
-        self._idle.clear()
+        self._busy = True
         self._calls += 1
 
     def call_ended(self) -> None:
         """Begin retention in a thread if it may be due."""
-        self._idle.set()
+        self._busy = False
         if self._calls - self._since < OFTEN and time.monotonic() - self._checked_at < SOON:
             return
         self._since, self._checked_at = self._calls, time.monotonic()
@@ -80,7 +81,10 @@ class RetentionSchedule:
         def go_on() -> bool:
             if until is not None:
                 return time.monotonic() < until
-            while not self._idle.wait(0.05) and not self._closing.is_set():
+            # Polled, because an event that each call clears and sets would cost all of them more. A call that
+            # ended meanwhile was answered first, also if the next one has begun.
+            calls = self._calls
+            while self._busy and calls == self._calls and not self._closing.wait(_POLL):
                 pass
             return not self._closing.is_set()
 

@@ -30,18 +30,18 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     names_only, order = arguments["names_only"], arguments["sort_by"]
     found = view.list(place, kinds_only=names_only and order == "name")
     at = len(paths.child(place.real, ""))
-    kept = [entry for entry in found if arguments["show_hidden"] or entry.path[at] != "."]
+    kept = found if arguments["show_hidden"] else [entry for entry in found if entry.path[at] != "."]
     if order != "name":  # entries are listed in the order of names
         kept.sort(key=_ORDERS[order])
-    directories = sum(entry.stat.kind == DIRECTORY for entry in kept)
+    directories = [entry.stat.kind for entry in kept].count(DIRECTORY)
     total = (
         f"Total: {plural(directories, 'directory', 'directories')}, {plural(len(kept) - directories, 'file')}"
     )
-    shown = kept[:MAX_SHOWN]
+    shown = [(entry.path[at:], entry) for entry in kept[:MAX_SHOWN]]
     if names_only:
-        rows = [_name_row(entry, entry.path[at:]) for entry in shown]
+        rows = [_name_row(name, entry.stat) for name, entry in shown]
     else:
-        rows = [_row(entry, entry.path[at:], view) for entry in shown]
+        rows = [_row(name, entry, view) for name, entry in shown]
     if len(kept) > MAX_SHOWN:
         tally = Tally(place.real)
         for entry in kept:
@@ -54,7 +54,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         content=_messages.message("\n".join(rows), total),
         data={
             "path": place.named,
-            **_listed([(entry.path[at:], entry.stat) for entry in shown], names_only),
+            **_listed(shown, names_only),
             "directories": directories,
             "files": len(kept) - directories,
             "hidden": len(found) - len(kept),
@@ -63,22 +63,22 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     )
 
 
-def _name_row(entry: Entry, name: str) -> str:
-    return f"[DIR]  {escape(name)}/" if entry.stat.kind == DIRECTORY else f"[FILE] {escape(name)}"
+def _name_row(name: str, stat: Stat) -> str:
+    return f"[DIR]  {escape(name)}/" if stat.kind == DIRECTORY else f"[FILE] {escape(name)}"
 
 
-def _row(entry: Entry, name: str, view: View) -> str:
+def _row(name: str, entry: Entry, view: View) -> str:
     if entry.stat.kind == DIRECTORY:
-        return _name_row(entry, name)
+        return _name_row(name, entry.stat)
     target = _messages.link_target(entry, view) if entry.stat.kind == LINK else None
     arrow = f" -> {target}" if target else ""
     return f"[FILE] {escape(name)}{arrow}  {size(entry.stat.size)}"
 
 
-def _listed(shown: list[tuple[str, Stat]], names_only: bool) -> dict[str, Any]:
+def _listed(shown: list[tuple[str, Entry]], names_only: bool) -> dict[str, Any]:
     if not names_only:
-        return {"entries": [_fields(name, stat) for name, stat in shown]}
-    return {"names": [f"{name}/" if stat.kind == DIRECTORY else name for name, stat in shown]}
+        return {"entries": [_fields(name, entry.stat) for name, entry in shown]}
+    return {"names": [f"{name}/" if entry.stat.kind == DIRECTORY else name for name, entry in shown]}
 
 
 def _fields(name: str, stat: Stat) -> dict[str, Any]:

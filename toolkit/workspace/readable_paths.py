@@ -69,14 +69,14 @@ def listed(view: View, path: str, folder: Folder, *, kinds_only: bool = False) -
     With `kinds_only`, the kind may be all that an entry's stat says.
     """
     for entry, effect in _judged(view, path, folder, kinds_only=kinds_only):
-        need = _read(entry)
+        need = None
         if effect is Effect.DENY:
             found = first_below(view, folder.spot(entry.name), entry.path)
             if found is None:
                 continue
             need, effect = found
         if effect is Effect.ASK:
-            view.asked.append(need)
+            view.asked.append(need or _read(entry))
         yield entry
 
 

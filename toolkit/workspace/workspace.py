@@ -57,6 +57,8 @@ class Workspace:
         # What files above a search contain (None: there is none), and until when that is remembered.
         self.remembered: dict[str, tuple[float, bytes | None]] = {}
         self._protection = Protection(self.roots, self.fold)
+        # Whether an entry, by its directory and its name, is Ringfence's own and never listed.
+        self.hides = self._protection.hides
         if local_path(root, fs, options or {}) is not None:
             self._protection.protect_program()
 
@@ -143,10 +145,6 @@ class Workspace:
 
     def _shown(self, path: str, folder: Folder) -> Iterator[Entry]:
         return (entry for entry in all_entries(path, folder) if not self.hides(path, entry.name))
-
-    def hides(self, path: str, name: str) -> bool:
-        """Whether an entry is Ringfence's own and never listed."""
-        return self._protection.hides(path, name)
 
 
 def _check_options(root: str, fs: Any, options: dict[str, Any]) -> None:
