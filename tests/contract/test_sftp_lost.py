@@ -6,7 +6,6 @@ import itertools
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import pytest
 
 from ringfence.policy import Policy
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.storage.sftp.connection import read_ahead
 from ringfence.toolkit.testing.backend_contract import ALLOW
 from ringfence.toolkit.testing.faults import Fault, Faulty
 from tests.services.cut_sftp import READS, Cut
@@ -218,12 +216,14 @@ def test_what_the_server_does_not_give_back_is_named(
     def another(metadata: Any, *given: Any) -> Any:
         return {**fields_of(metadata), "owner": [4242, 4343]}
 
+    from ringfence.toolkit.storage.sftp import temporary_files
     from ringfence.toolkit.storage.sftp import view as sftp_view
     from ringfence.toolkit.storage.sftp.metadata import fields_of
 
     fill(root)
     monkeypatch.setattr(paramiko.SFTPClient, "chown", refused)
     monkeypatch.setattr(sftp_view, "fields_of", another)
+    monkeypatch.setattr(temporary_files, "fields_of", another)
     with session(server, root, ":memory:") as open_session:
         edited = open_session.call({"tool": "edit_file", "arguments": CALLS["edit"][1]})
         assert edited.ok and edited.data["metadata_not_kept"] == ["group", "owner"], edited
@@ -233,21 +233,6 @@ def test_what_the_server_does_not_give_back_is_named(
         )
         assert again.ok and "set-id bits" in again.data["metadata_not_kept"], again
         assert (root / "a").stat().st_mode & 0o7777 == 0o755
-
-
-@pytest.mark.parametrize("error", [EOFError(), OSError("Socket is closed")])
-def test_a_read_that_is_cut_prints_nothing(error: Exception) -> None:
-    """paramiko asks for the parts of a file in a thread, whose errors Python prints."""
-    from paramiko import SFTPFile
-
-    assert callable(SFTPFile._prefetch_thread)
-    raised: list[threading.ExceptHookArgs] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(threading, "excepthook", raised.append)
-        read_ahead(Reading(error), 1)
-        assert raised == []
-        read_ahead(Reading(ValueError()), 1)
-        assert [type(one.exc_value) for one in raised] == [ValueError]
 
 
 def test_the_library_prints_nothing_of_a_connection_that_goes(server: SftpServer, root: Path) -> None:
@@ -266,21 +251,6 @@ def test_the_library_prints_nothing_of_a_connection_that_goes(server: SftpServer
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.stderr == ""
     assert "one" in done.stdout
-
-
-class Reading:
-    """A file whose thread of requests ends with an error."""
-
-    def __init__(self, error: Exception) -> None:
-        self._error = error
-
-    def _prefetch_thread(self, *_: Any) -> None:
-        raise self._error
-
-    def prefetch(self, _size: int) -> None:
-        thread = threading.Thread(target=self._prefetch_thread)
-        thread.start()
-        thread.join()
 
 
 @pytest.mark.parametrize("nth", [1, 2, 7])

@@ -20,6 +20,7 @@ class Trips:
 
     def __init__(self) -> None:
         self.messages: list[str] = []
+        self.trips: list[int] = []  # in which each message went out
         self.made = 0
         self._sent_in: dict[int, int] = {}
 
@@ -27,11 +28,14 @@ class Trips:
         """Count from here; replies that nobody waited for count no more."""
         self.made = 0
         self.messages.clear()
+        self.trips.clear()
         self._sent_in.clear()
 
     def send(self, number: int, code: int, given: tuple[Any, ...]) -> None:
-        paths = (each.decode(errors="replace") for each in given if isinstance(each, bytes))
-        self.messages.append(f"{paramiko.sftp.CMD_NAMES[code]} {' '.join(paths)[:200]}")
+        texts = [each.encode() if isinstance(each, str) else each for each in given]
+        shown = [text[:500].decode(errors="replace") for text in texts if isinstance(text, bytes)]
+        self.messages.append(" ".join([paramiko.sftp.CMD_NAMES[code], *shown]))
+        self.trips.append(self.made + 1)
         self._sent_in[number] = self.made + 1
 
     def receive(self, number: int) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 paramiko = pytest.importorskip("paramiko", reason="no paramiko: pip install 'ringfence[sftp]'")
-_PIPELINED = (paramiko.sftp.CMD_READ, paramiko.sftp.CMD_WRITE)
 # Requests that change nothing; OPEN and CLOSE belong to reads and changes.
 READS = frozenset(
     getattr(paramiko.sftp, f"CMD_{name}")
@@ -30,17 +29,11 @@ class Cut:
     seen: list[int] = field(default_factory=list)  # the protocol's code of each request
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        asked, sent = paramiko.SFTPClient._request, paramiko.SFTPClient._async_request
+        sent = paramiko.SFTPClient._async_request
 
-        def request(client: Any, code: int, *given: Any) -> Any:
-            return self._at_its_turn(client, code, lambda: asked(client, code, *given))
+        def send(client: Any, taker: Any, code: int, *given: Any) -> Any:
+            return self._at_its_turn(client, code, lambda: sent(client, taker, code, *given))
 
-        def send(client: Any, file: Any, code: int, *given: Any) -> Any:
-            if code not in _PIPELINED:  # the others come through `request`
-                return sent(client, file, code, *given)
-            return self._at_its_turn(client, code, lambda: sent(client, file, code, *given))
-
-        monkeypatch.setattr(paramiko.SFTPClient, "_request", request)
         monkeypatch.setattr(paramiko.SFTPClient, "_async_request", send)
 
     def _at_its_turn(self, client: Any, code: int, act: Callable[[], Any]) -> Any:
@@ -48,6 +41,8 @@ class Cut:
         number = len(self.seen)
         if number == self.at or (self.stays and self.at and number > self.at):
             if self.acted and number == self.at:
-                act()
+                asked = act()
+                while asked in client._expecting:  # its reply is read, and lost
+                    client._read_response()
             client.get_channel().get_transport().close()
         return act()

@@ -157,8 +157,11 @@ class SftpServer:
 
 
 @contextlib.contextmanager
-def sshd(folder: Path) -> Iterator[SftpServer]:
-    """A real OpenSSH server for the user who runs the tests, with keys made for this run."""
+def sshd(folder: Path, options: str = "") -> Iterator[SftpServer]:
+    """A real OpenSSH server for the user who runs the tests, with keys made for this run.
+
+    `options` are those of its SFTP server.
+    """
     program = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
     if program is None or shutil.which("ssh-keygen") is None:
         pytest.skip("no sshd: apt-get install openssh-server")
@@ -176,7 +179,7 @@ def sshd(folder: Path) -> Iterator[SftpServer]:
     (folder / "config").write_text(
         f"ListenAddress 127.0.0.1\nPort {port}\nHostKey {folder / 'host'}\nPidFile none\n"
         f"AuthorizedKeysFile {folder / 'authorized'}\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n"
-        "PasswordAuthentication no\nSubsystem sftp internal-sftp\nMaxStartups 100\n"
+        f"PasswordAuthentication no\nSubsystem sftp internal-sftp {options}\nMaxStartups 100\n"
     )
     (folder / "tree").mkdir()
     command = [program, "-D", "-f", str(folder / "config"), "-E", str(folder / "log")]

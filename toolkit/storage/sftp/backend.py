@@ -7,7 +7,6 @@ The protocol has no directory descriptors, so a process on the server that swaps
 from __future__ import annotations
 
 import errno
-import secrets
 import stat as S
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,29 +16,24 @@ from typing import Any
 from ringfence.policy.byte_names import to_disk
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.locations import StoragePlace
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Delete, Entry, Move, Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.storage.ambiguous_outcome import NO_REPLY
-from ringfence.toolkit.storage.backend import FailedEntry, check_content, path_changed
-from ringfence.toolkit.storage.sftp.connection import Connection, ConnectionLost, changing, errors, write_all
-from ringfence.toolkit.storage.sftp.metadata import OWNER, not_set_on_link, set_on
-from ringfence.toolkit.storage.sftp.names import entries, to_server
-from ringfence.toolkit.storage.sftp.view import SftpSpot, SftpView
+from ringfence.toolkit.storage.backend import FailedEntry, path_changed
+from ringfence.toolkit.storage.sftp.connection import ConnectionLost, changing, errors
+from ringfence.toolkit.storage.sftp.metadata import not_set_on_link, set_on
+from ringfence.toolkit.storage.sftp.names import to_server
+from ringfence.toolkit.storage.sftp.requests import accepted, entries, removal, together
+from ringfence.toolkit.storage.sftp.spots import SftpSpot, is_same
+from ringfence.toolkit.storage.sftp.temporary_files import Replaced, TemporaryFiles, temporary_name
 from ringfence.toolkit.storage.store_base import NewContent
 
+_REMOVED_AT_ONCE = 64
 
-class Sftp(SftpView):
+
+class Sftp(TemporaryFiles):
     """The tree below `root` on a server."""
-
-    def __init__(self, connection: Connection, root: str, server: StoragePlace) -> None:
-        super().__init__(connection, root, server)
-        self._late_temporaries: set[str] = set()  # that a request over a lost connection may still create
-
-    def close(self) -> None:
-        self._sweep_late()
-        super().close()
 
     def sibling(self, suffix: str) -> Sftp:
         """Return the tree of the directory with this one's path and a suffix; CallError.
@@ -64,28 +58,28 @@ class Sftp(SftpView):
     def _put_new(self, spot: SftpSpot, new: NewContent) -> NotKept:
         """Create a file completely or not at all; SFTP's rename, unlike POSIX's, fails for a taken name."""
         with changing(spot.path):
-            temporary, not_kept = self._write_temporary(spot, new.data, new.mode, new.metadata, new.temporary)
+            temporary = self._temporary_beside(spot.path, new.temporary)
             with self._cleanup(temporary):
+                not_kept = self._write_temporary(temporary, spot.path, new)
                 self._rename_new(temporary, spot.path, spot.path)
         return not_kept
 
     def _put_over(self, spot: SftpSpot, new: NewContent, stat: Stat, before: bytes | None) -> NotKept:
         with changing(spot.path):
-            fields = {OWNER: self._judged_fields(spot.path, stat).get(OWNER), **new.metadata}
-            fields = {name: value for name, value in fields.items() if value is not None}
-            wanted = stat.mode if new.mode is None else new.mode
-            temporary, not_kept = self._write_temporary(spot, new.data, wanted, fields, new.temporary)
+            temporary = self._temporary_beside(spot.path, new.temporary)
+            wanted = replace(new, mode=stat.mode if new.mode is None else new.mode)
             with self._cleanup(temporary):
-                # As late as possible: between this check and the rename nothing stops another writer.
-                check_content(self, spot, before)
-                self._rename_over(temporary, spot.path, stat)
+                not_kept = self._write_temporary(temporary, spot.path, wanted, Replaced(stat, before))
+                self._rename_over(temporary, spot.path, stat, checked=True)
         return not_kept
 
     def remove(self, spot: SftpSpot, change: Delete, temporary: str) -> Iterator[str | FailedEntry]:
         """Rename the entry, compare it with the listing, then delete exactly that."""
-        quarantined = f"{OWN_DIRECTORY}/{temporary or _temporary_name()}"
+        quarantined = f"{OWN_DIRECTORY}/{temporary or temporary_name()}"
         with changing(spot.path):
-            self._make_quarantine()
+            [quarantine] = self._look_at(OWN_DIRECTORY, above=(spot.path,))
+            if quarantine is None:
+                self._make_quarantine()
             self._rename_new(spot.path, quarantined, spot.path)
             try:
                 differs = self._differs(quarantined, change)
@@ -97,24 +91,18 @@ class Sftp(SftpView):
                 self._rename_new(quarantined, spot.path, spot.path)
                 raise path_changed(spot.path)
         incomplete = False
-        for entry in (*reversed(change.entries), Entry(change.path, change.stat)):
-            try:
-                with changing(entry.path):
-                    self._remove(quarantined + entry.path[len(change.path) :], entry.stat.kind, entry.path)
-            except CallError as error:
-                if error.code == NO_REPLY:  # the server would not reply to the rest either
-                    raise
-                incomplete = True
-                yield FailedEntry(entry.path, error.message, error.code)
-            else:
-                yield entry.path
+        for step in self._remove_entries(quarantined, change):
+            incomplete |= isinstance(step, FailedEntry)
+            yield step
         if incomplete:
             with changing(spot.path):
                 self._rename_new(quarantined, spot.path, spot.path)
 
     def move(self, source: SftpSpot, destination: SftpSpot, change: Move) -> NotKept:
         with errors(source.path):
-            self._check_same(source.path, change.stat)
+            [now] = self._look_at(source.path, above=(source.path, destination.path))
+            if now is None or not is_same(change.stat, now):
+                raise path_changed(source.path)
         with changing(destination.path):
             if change.over is None:
                 self._rename_new(source.path, destination.path, source.path)
@@ -124,7 +112,7 @@ class Sftp(SftpView):
 
     def make_directory(self, spot: SftpSpot) -> None:
         with changing(spot.path):
-            if self._lookup(spot.path) is not None:
+            if self._look_at(spot.path, above=(spot.path,)) != [None]:
                 raise FileExistsError
             self._make(spot.path, lambda client: client.mkdir(self._absolute(spot.path)), Stat(DIRECTORY))
 
@@ -139,6 +127,7 @@ class Sftp(SftpView):
         with changing(spot.path):
             made = Stat(LINK, target=target)
             text = to_server(to_disk(target))
+            self._look_at(spot.path, above=(spot.path,))
             self._make(spot.path, lambda client: client.symlink(text, self._absolute(spot.path)), made)
 
     def set_metadata(self, spot: SftpSpot, mode: int | None, metadata: Metadata | None) -> NotKept:
@@ -169,39 +158,6 @@ class Sftp(SftpView):
 
     # Each change below has a check of its result, in case its reply is lost.
 
-    def _write_temporary(
-        self, spot: SftpSpot, data: bytes, mode: int | None, fields: Metadata, name: str
-    ) -> tuple[str, NotKept]:
-        """Create a temporary file beside the spot; returns its path and the fields that were not kept."""
-        self._sweep_late()
-        path = paths.child(paths.parent(spot.path), name or _temporary_name())
-        not_kept: NotKept = ()
-
-        def write(client: Any) -> None:
-            nonlocal not_kept
-            with client.open(self._absolute(path), "wx") as file:
-                write_all(file, data)
-            row = client.lstat(self._absolute(path))
-            if row.st_size != len(data):  # paramiko ignores the server's reply to closing a file
-                raise OSError(errno.EIO, "the server did not keep what was written")
-            not_kept = set_on(client, self._absolute(path), row, fields, mode)
-
-        def again(client: Any) -> None:
-            self._late_temporaries.add(path)
-            with suppress(FileNotFoundError):
-                client.remove(self._absolute(path))
-            write(client)
-
-        self._connection.change(write, again=again, made=lambda: False)
-        return path, not_kept
-
-    def _sweep_late(self) -> None:
-        """Remove the temporary files that a late request has created by now."""
-        while self._late_temporaries:
-            path = self._absolute(self._late_temporaries.pop())
-            with suppress(CallError, OSError):
-                self._connection.change(lambda client: client.remove(path), made=lambda: True)  # noqa: B023
-
     @contextmanager
     def _cleanup(self, temporary: str) -> Iterator[None]:
         """Remove a temporary file if the block fails; where that fails too, recovery removes it."""
@@ -224,22 +180,27 @@ class Sftp(SftpView):
                 raise FileExistsError(errno.EEXIST, "already there") from None
             raise
 
-    def _rename_over(self, source: str, destination: str, judged: Stat) -> None:
-        """Rename over the judged file. CallError `path_changed`, and OSError."""
+    def _rename_over(self, source: str, destination: str, judged: Stat, *, checked: bool = False) -> None:
+        """Rename over the judged file, which may be `checked` already. CallError `path_changed`, OSError."""
 
         def rename(client: Any) -> None:
-            self._check_same(destination, judged)
+            # As late as possible: between this check and the rename nothing stops another writer.
+            if not checked:
+                self._check_same(destination, judged)
             client.posix_rename(self._absolute(source), self._absolute(destination))
 
         def again(client: Any) -> None:
+            nonlocal checked
             if self._is_renamed(source, destination):
                 raise FileNotFoundError
+            checked = False
             rename(client)
 
         self._change(destination, rename, lambda: self._is_renamed(source, destination), again)
 
     def _is_renamed(self, source: str, destination: str) -> bool:
-        return self._lookup(source) is None and self._lookup(destination) is not None
+        there, arrived = self._look_at(source, destination)
+        return there is None and arrived is not None
 
     def _remove(self, path: str, kind: str, reported: str) -> None:
         """Remove a file, link or empty directory of our own. OSError."""
@@ -248,6 +209,61 @@ class Sftp(SftpView):
             lambda client: (client.rmdir if kind == DIRECTORY else client.remove)(self._absolute(path)),
             lambda: self._lookup(path) is None,
         )
+
+    def _remove_entries(self, quarantined: str, change: Delete) -> Iterator[str | FailedEntry]:
+        """Remove a quarantined entry and everything below it: files first, then directories from below."""
+        entries = (*reversed(change.entries), Entry(change.path, change.stat))
+        files = [entry for entry in entries if entry.stat.kind != DIRECTORY]
+        levels = [files[at : at + _REMOVED_AT_ONCE] for at in range(0, len(files), _REMOVED_AT_ONCE)]
+        depths = {entry.path: entry.path.count("/") for entry in entries if entry.stat.kind == DIRECTORY}
+        levels += [
+            [entry for entry in entries if depths.get(entry.path) == depth]
+            for depth in sorted(set(depths.values()), reverse=True)
+        ]
+        for level in levels:
+            places = {entry.path: quarantined + entry.path[len(change.path) :] for entry in level}
+            yield from self._remove_level(level, places)
+
+    def _remove_level(self, entries: list[Entry], places: dict[str, str]) -> Iterator[str | FailedEntry]:
+        """Remove entries in one round trip; none of them is below another."""
+        sent = 0
+
+        def send(client: Any) -> list[Any]:
+            nonlocal sent
+            sent += 1
+            return together(
+                client,
+                [
+                    removal(self._absolute(places[entry.path]), entry.stat.kind == DIRECTORY)
+                    for entry in entries
+                ],
+            )
+
+        with changing(entries[0].path):
+            replies = self._connection.change_alike(send)
+        for entry, reply in zip(entries, replies, strict=True):
+            try:
+                with changing(entry.path):
+                    if self._is_removed(reply, places[entry.path], again=sent > 1):
+                        self.note_resolved(entry.path)
+            except CallError as error:
+                if error.code == NO_REPLY:  # the server would not reply to the rest either
+                    raise
+                yield FailedEntry(entry.path, error.message, error.code)
+            else:
+                yield entry.path
+
+    def _is_removed(self, reply: Any, path: str, *, again: bool) -> bool:
+        """Return whether an entry is known to be removed although the reply is an error. OSError."""
+        if not isinstance(reply, OSError):
+            accepted([reply])
+            return False
+        # The protocol has a single code for most failures, and a server may fail after the change.
+        if (again and isinstance(reply, FileNotFoundError)) or (
+            reply.errno is None and self._lookup(path) is None
+        ):
+            return True
+        raise reply
 
     def _make(self, path: str, send: Callable[[Any], object], wanted: Stat) -> None:
         def made() -> bool:
@@ -278,8 +294,6 @@ class Sftp(SftpView):
         self._connection.change(send, made=lambda: False)
 
     def _make_quarantine(self) -> None:
-        if self._lookup(OWN_DIRECTORY) is not None:
-            return
         self._make(
             OWN_DIRECTORY, lambda client: client.mkdir(self._absolute(OWN_DIRECTORY), 0o700), Stat(DIRECTORY)
         )
@@ -289,7 +303,3 @@ class Sftp(SftpView):
                 file.write(b"*\n")
 
         self._set(ignore)
-
-
-def _temporary_name() -> str:
-    return f".ringfence-{secrets.token_hex(8)}"

@@ -1,4 +1,4 @@
-"""Connection to an SFTP server: one request at a time, with reconnection.
+"""Connection to an SFTP server: one thread at a time, with reconnection.
 
 Reads are repeated over the new connection. A change is sent again, and verified if the second is refused: the
 first one may have taken effect before its reply was lost.
@@ -48,6 +48,7 @@ class Connection:
         self._reconnect = reconnect
         self._close = close
         self._lock = threading.RLock()
+        self.changes = 0  # made or tried so far: what was seen before may be different now
         self._host_key = _host_key(client)
         self._set_timeout(client)
         # The result reports a lost connection. Where logging is configured, paramiko's messages appear too.
@@ -80,6 +81,7 @@ class Connection:
         the outcome is unknown.
         """
         with self._lock:
+            self.changes += 1
             try:
                 self._send(send)
                 return False
@@ -94,6 +96,12 @@ class Connection:
                     raise
                 return True
             return False
+
+    def change_alike(self, requests: Callable[[Any], T]) -> T:
+        """Return the replies to changes that may be sent twice. ConnectionLost and OSError."""
+        with self._lock:
+            self.changes += 1
+            return self.read(requests)
 
     def _send(self, request: Callable[[Any], T]) -> T:
         from paramiko import SSHException
@@ -139,34 +147,6 @@ def _is_lost(client: Any) -> bool:
 
 def _host_key(client: Any) -> Any:
     return client.get_channel().get_transport().get_remote_server_key()
-
-
-def write_all(file: Any, data: bytes) -> None:
-    """Write the content of a new file. OSError where the server refuses any part of it.
-
-    paramiko pipelines the writes and ignores replies, until one write is not pipelined.
-    """
-    last = max(len(data) - file.MAX_REQUEST_SIZE, 0)
-    file.set_pipelined(True)
-    file.write(data[:last])
-    file.set_pipelined(False)
-    file.write(data[last:])
-
-
-def read_ahead(file: Any, size: int) -> None:
-    """Request the whole of an open file at once; reading raises the error of a lost connection."""
-    from paramiko import SSHException
-
-    prefetch = file._prefetch_thread  # noqa: SLF001  paramiko has no public hook
-
-    def quiet(*arguments: Any) -> None:
-        """Run the library's prefetch without its traceback on stderr."""
-        # An exception in the library's thread prints a traceback, although the reader gets the error too.
-        with suppress(OSError, EOFError, SSHException):
-            prefetch(*arguments)
-
-    file._prefetch_thread = quiet  # noqa: SLF001  paramiko has no public hook
-    file.prefetch(size)
 
 
 @contextmanager

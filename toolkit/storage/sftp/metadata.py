@@ -24,6 +24,13 @@ def fields_of(row: Any) -> Metadata:
     return found
 
 
+def needs_only_mode(row: Any, metadata: Metadata, mode: int | None) -> bool:
+    """Whether a new file has all of its fields once its mode is set; `row` is its present state."""
+    owner = metadata.get(OWNER)
+    owned = owner == [row.st_uid, row.st_gid]
+    return TIMES not in metadata and (owned or (owner is None and not (mode or 0) & SET_ID))
+
+
 def set_on(client: Any, path: bytes, row: Any, metadata: Metadata, mode: int | None) -> NotKept:
     """Set fields and mode of a file or directory of our own; `row` is its present state.
 

@@ -1,6 +1,6 @@
 """Names on an SFTP server, as bytes; each has the same text as on the local disk.
 
-paramiko's methods accept bytes, but fail on a listing in which one name is not UTF-8.
+paramiko's methods accept bytes, but fail on a name in a reply that is not UTF-8.
 """
 
 from __future__ import annotations
@@ -18,27 +18,6 @@ def to_server(name: str) -> bytes:
 def from_server(name: bytes | str) -> str:
     """Return the text of a name from the client: a string, or bytes that are not UTF-8."""
     return from_disk(_raw(name))
-
-
-def entries(client: Any, path: bytes) -> list[Any]:
-    """Return the rows of a directory as `paramiko.SFTPClient.listdir_attr` does, with names as text."""
-    from paramiko.sftp import CMD_CLOSE, CMD_OPENDIR, CMD_READDIR
-    from paramiko.sftp_attr import SFTPAttributes
-
-    handle = client._request(CMD_OPENDIR, path)[1].get_binary()  # noqa: SLF001  its public methods decode names
-    found: list[Any] = []
-    while True:
-        try:
-            _, message = client._request(CMD_READDIR, handle)  # noqa: SLF001  its public methods decode names
-        except EOFError:
-            break
-        for _ in range(message.get_int()):
-            name, long_name = message.get_binary(), message.get_binary()
-            row = SFTPAttributes._from_msg(message, from_server(name), long_name)  # noqa: SLF001  paramiko's parser of the same row
-            if name not in (b".", b".."):
-                found.append(row)
-    client._request(CMD_CLOSE, handle)  # noqa: SLF001  its public methods decode names
-    return found
 
 
 def real_path(client: Any, path: str) -> str:

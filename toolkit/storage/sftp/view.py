@@ -6,9 +6,10 @@ An opened file is compared with the entry that was judged.
 from __future__ import annotations
 
 import stat as S
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from typing import Any
 
 from ringfence.policy.byte_names import from_disk, to_disk
@@ -19,23 +20,24 @@ from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, OTHER, Delete,
 from ringfence.toolkit.plan.metadata import Metadata
 from ringfence.toolkit.storage.backend import BACKENDS, is_link, path_changed
 from ringfence.toolkit.storage.guarantees import MAX_FILE
-from ringfence.toolkit.storage.sftp.connection import Connection, errors, read_ahead
+from ringfence.toolkit.storage.sftp.connection import Connection, errors
 from ringfence.toolkit.storage.sftp.metadata import fields_of
-from ringfence.toolkit.storage.sftp.names import entries, from_server, real_path, to_server
+from ringfence.toolkit.storage.sftp.names import from_server, real_path, to_server
+from ringfence.toolkit.storage.sftp.requests import (
+    Request,
+    attributes,
+    close,
+    content,
+    entries,
+    lstats,
+    open_to_read,
+    together,
+    value,
+)
+from ringfence.toolkit.storage.sftp.spots import Seen, SftpSpot, is_name, is_same, link_names
 from ringfence.toolkit.storage.store_base import StoreBase
 
-_MAX_LINKS = 8
-_MAX_READ = 32 << 10  # bytes in the reply to one READ
 _KINDS = {S.S_IFREG: FILE, S.S_IFDIR: DIRECTORY, S.S_IFLNK: LINK}
-
-
-@dataclass(frozen=True, slots=True)
-class SftpSpot:
-    """A canonical path; `rest` counts names below one that does not exist, or (`blocked`) is no directory."""
-
-    path: str
-    rest: int = 0
-    blocked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +47,16 @@ class SftpFolder:
     tree: SftpView
     path: str
     left_out: list[str] = field(default_factory=list)
+    seen: dict[str, Seen] = field(default_factory=dict)
 
     def scan(self) -> list[tuple[str, Stat]]:
         found, self.left_out[:] = self.tree.children(self.path)
-        return found
+        self.seen.clear()
+        self.seen.update(found)
+        return [(name, seen.stat) for name, seen in found if seen.stat is not None]
 
     def spot(self, name: str) -> SftpSpot:
-        return SftpSpot(paths.child(self.path, name))
+        return SftpSpot(paths.child(self.path, name), seen=self.seen.get(name))
 
 
 class SftpView(StoreBase):
@@ -84,6 +89,7 @@ class SftpView(StoreBase):
         reached: list[str] = []
         left = list(names)
         links = 0
+        ahead: dict[str, Any] = {}  # replies about names that come next, unless a link leads elsewhere
         while left:
             name = left.pop(0)
             if name == "..":
@@ -92,17 +98,36 @@ class SftpView(StoreBase):
                 reached.pop()
                 continue
             path = paths.join([*reached, name])
-            found = self._lookup(path) if left or follow else None
-            if found is not None and found.kind == LINK:
+            if path not in ahead:
+                ahead = self._look_ahead(reached, [name, *left])
+            seen = self._seen(path, ahead[path])
+            found = seen.stat
+            if found is not None and found.kind == LINK and (left or follow):
                 links += 1
-                left = [*_link_names(found, names, links), *left]
+                left = [*link_names(found, names, links), *left]
+                ahead = {}  # of names below a link, the server has answered about what it leads to
                 continue
             reached.append(name)
             if left and (found is None or found.kind != DIRECTORY):
                 if ".." in left:
                     raise CallError("not_found", "A directory in the path does not exist")
                 return SftpSpot(paths.join([*reached, *left]), len(left), found is not None)
+            if not left:
+                return SftpSpot(path, seen=seen)
         return SftpSpot(paths.join(reached))
+
+    def _look_ahead(self, reached: list[str], left: list[str]) -> dict[str, Any]:
+        """Return the replies about all names that a path leads through, from one round trip."""
+        above, found = list(reached), []
+        for name in left:
+            if name != "..":
+                above.append(name)
+                found.append(paths.join(above))
+            elif above:
+                above.pop()
+        with errors(paths.join(above)):
+            replies = self._ask(lstats([*map(self._absolute, found)]))
+        return dict(zip(found, replies, strict=True))
 
     def is_link(self, names: tuple[str, ...]) -> bool:
         return is_link(self, names)
@@ -111,40 +136,78 @@ class SftpView(StoreBase):
         """Do nothing: no handle is open."""
 
     def stat(self, spot: SftpSpot) -> Stat | None:
-        return None if spot.rest else self._lookup(spot.path)
+        if spot.rest:
+            return None
+        seen = None if spot.was_asked else self._fresh(spot)
+        spot.was_asked = True
+        return (seen or self._look(spot)).stat
 
     def read(self, spot: SftpSpot, limit: int | None = None, judged: Stat | None = None) -> bytes:
-        found = self.stat(spot)
+        """Return the content of a file that was looked at before it is opened, and that is still the same."""
+        if judged is not None or self._fresh(spot) is None:
+            return self._read(spot, limit, judged)
+        try:
+            return self._read(spot, limit, None)
+        except CallError as error:
+            if error.code != "path_changed":
+                raise
+            spot.seen = None  # it is another file by now, and nothing was judged by what it was
+            return self._read(spot, limit, None)
+
+    def _read(self, spot: SftpSpot, limit: int | None, judged: Stat | None) -> bytes:
+        path = spot.path
+        found = (self._fresh(spot) or self._look(spot)).stat
         if found is None:
-            raise CallError("not_found", f"'{spot.path}' does not exist", where=spot.path)
+            raise CallError("not_found", f"'{path}' does not exist", where=path)
         if found.kind == DIRECTORY:
-            raise CallError("is_directory", f"'{spot.path}' is a directory", where=spot.path)
+            raise CallError("is_directory", f"'{path}' is a directory", where=path)
         if found.kind != FILE:
-            raise CallError("not_regular_file", f"'{spot.path}' is not a regular file", where=spot.path)
+            raise CallError("not_regular_file", f"'{path}' is not a regular file", where=path)
         if judged is not None and not is_same(judged, found):
-            raise path_changed(spot.path)
+            raise path_changed(path)
         max_bytes, data = MAX_FILE if limit is None else limit, b""
         if (found.size or 0) <= max_bytes:
-            with errors(spot.path):
-                data = self._connection.read(
-                    lambda client: self._content(client, spot.path, found, max_bytes)
-                )
+            with errors(path):
+                data = self._connection.read(lambda client: self._content(client, path, found, max_bytes))
         if (found.size or 0) > max_bytes or len(data) > max_bytes:
-            raise CallError("too_large", f"'{spot.path}' is larger than {max_bytes} bytes", where=spot.path)
+            raise CallError("too_large", f"'{path}' is larger than {max_bytes} bytes", where=path)
         return data
 
     def _content(self, client: Any, path: str, found: Stat, max_bytes: int) -> bytes:
-        with client.open(self._absolute(path), "rb") as file:
-            # The name may lead to another file by now, so the open file is compared with the judged entry.
-            if not is_same(found, self._stat(path, file.stat())):
-                raise path_changed(path)
-            if found.size is not None and found.size > _MAX_READ:
-                read_ahead(file, found.size)
-            return bytes(file.read(max_bytes + 1))  # a server may send more bytes than the size it reported
+        [opened] = together(client, [open_to_read(self._absolute(path))])
+        handle = value(opened, bytes)
+        try:
+            row, data, _ = content(client, handle, found.size, max_bytes)
+        finally:
+            close(client, handle)
+        # The name may lead to another file by now, so the open file is compared with the one looked at.
+        now = self._seen(path, row).stat
+        if now is None or not is_same(found, now):
+            raise path_changed(path)
+        return data
+
+    def _fresh(self, spot: SftpSpot) -> Seen | None:
+        """Return what was seen at the spot a moment ago, if this session has changed nothing since."""
+        seen = spot.seen
+        return seen if seen is not None and seen.is_fresh(self._connection.changes) else None
+
+    def _look(self, spot: SftpSpot) -> Seen:
+        """Look at an entry now."""
+        if spot.rest:
+            return self._seen(spot.path, FileNotFoundError())
+        with errors(spot.path):
+            [reply] = self._ask(lstats([self._absolute(spot.path)]))
+        spot.seen = self._seen(spot.path, reply)
+        return spot.seen
 
     def metadata(self, spot: SftpSpot, stat: Stat, *, copied: bool = False) -> Metadata | None:
         """Return owner, group and times; a copy takes none of them along."""
-        return None if copied else self._judged_fields(spot.path, stat)
+        if copied:
+            return None
+        seen = self._fresh(spot) or self._look(spot)
+        if seen.stat is None or not is_same(stat, seen.stat):
+            raise path_changed(spot.path)
+        return fields_of(seen.row)
 
     def chunks(self, spot: SftpSpot, judged: Stat | None = None) -> Iterator[bytes]:
         yield self.read(spot)
@@ -153,19 +216,18 @@ class SftpView(StoreBase):
     def folder(self, spot: SftpSpot) -> Iterator[SftpFolder]:
         yield SftpFolder(self, spot.path)
 
-    def children(self, path: str) -> tuple[list[tuple[str, Stat]], list[str]]:
+    def children(self, path: str) -> tuple[list[tuple[str, Seen]], list[str]]:
         """Return the entries of a directory by name, and names that occur twice or that no path can have."""
-        found: dict[str, Stat] = {}
+        found: dict[str, Seen] = {}
         left_out: list[str] = []
         with errors(path):
             for row in self._connection.read(lambda client: entries(client, self._absolute(path))):
-                if row.filename in found or not _is_name(row.filename):
+                if row.filename in found or not is_name(row.filename):
                     left_out.append(row.filename)
                     continue
                 below = paths.child(path, row.filename)
-                found[row.filename] = self._stat(
-                    below, row if row.st_mode is not None else self._lstat(below)
-                )
+                reply = row if row.st_mode is not None else self._lstat(below)
+                found[row.filename] = self._seen(below, reply)
         return sorted(found.items(), key=lambda row: row[0]), left_out
 
     def rights(self, spot: SftpSpot, stat: Stat) -> tuple[bool, bool]:
@@ -184,25 +246,55 @@ class SftpView(StoreBase):
         return tuple(paths.join(names[:n]) for n in range(first, len(names)))
 
     def check(self, spot: SftpSpot) -> None:
-        """Raise CallError `path_changed` if a parent is a link now; it can still become one after this."""
-        names = paths.parts(spot.path)[:-1]
-        if self.resolve(names, follow=True).path != paths.join(names):
-            raise path_changed(spot.path)
+        """Do nothing: every change looks at the parents itself, in the round trip before it."""
 
     # ------------------------------------------------------------------- inside
 
     def _absolute(self, path: str) -> bytes:
         return to_server((self.root or "/") if path == paths.ROOT else f"{self.root}/{to_disk(path)}")
 
-    def _lookup(self, path: str) -> Stat | None:
+    def _ask(self, requests: Sequence[Request]) -> list[Any]:
+        """Return the replies to requests that change nothing, from one round trip."""
+        return self._connection.read(lambda client: together(client, requests))
+
+    def _seen(self, path: str, reply: Any) -> Seen:
         with errors(path):
-            try:
-                return self._stat(path, self._lstat(path))
-            except FileNotFoundError:
-                return None
+            row = attributes(reply)
+            found = None if row is None else self._stat(path, row)
+        return Seen(found, row, self._connection.changes)
+
+    def _lookup(self, path: str) -> Stat | None:
+        [found] = self._look_at(path)
+        return found
 
     def _lstat(self, path: str) -> Any:
-        return self._connection.read(lambda client: client.lstat(self._absolute(path)))
+        [reply] = self._ask(lstats([self._absolute(path)]))
+        return value(reply, object)
+
+    def _way_to(self, path: str) -> list[Request]:
+        """Return the requests about the directories above a path."""
+        names = paths.parts(path)
+        return lstats([self._absolute(paths.join(names[:n])) for n in range(1, len(names))])
+
+    def _check_way(self, path: str, replies: Sequence[Any]) -> None:
+        """Raise CallError `path_changed` if a directory above is a link now; it can become one after this."""
+        for reply in replies:
+            row = attributes(reply) if not isinstance(reply, OSError) else None
+            if row is not None and row.st_mode is not None and S.S_ISLNK(row.st_mode):
+                raise path_changed(path)
+
+    def _look_at(self, *looked_at: str, above: Sequence[str] = ()) -> list[Stat | None]:
+        """Look at entries, and at the directories above the paths `above`, in one round trip.
+
+        CallError `path_changed` where one of these directories is a link now.
+        """
+        ways = [(path, self._way_to(path)) for path in above]
+        with errors(looked_at[0]):
+            requests = [*chain(*(way for _, way in ways)), *lstats([*map(self._absolute, looked_at)])]
+            replies = iter(self._ask(requests))
+        for path, way in ways:
+            self._check_way(path, [*islice(replies, len(way))])
+        return [self._seen(path, reply).stat for path, reply in zip(looked_at, replies, strict=True)]
 
     def _stat(self, path: str, row: Any) -> Stat:
         # An entry whose kind the server does not report is never opened.
@@ -221,16 +313,9 @@ class SftpView(StoreBase):
         found = self._connection.read(lambda client: client.readlink(self._absolute(path)))
         return None if found is None else from_server(found)
 
-    def _judged_fields(self, path: str, judged: Stat) -> Metadata:
-        """Return the metadata of the judged entry."""
-        with errors(path):
-            row = self._lstat(path)
-            if not is_same(judged, self._stat(path, row)):
-                raise path_changed(path)
-        return fields_of(row)
-
     def _check_same(self, path: str, judged: Stat) -> None:
-        now = self._lookup(path)
+        """Raise CallError `path_changed` unless the judged entry is there, not reached through a new link."""
+        [now] = self._look_at(path, above=(path,))
         if now is None or not is_same(judged, now):
             raise path_changed(path)
 
@@ -243,29 +328,9 @@ class SftpView(StoreBase):
         return found.keys() != judged.keys() or any(not is_same(judged[key], found[key]) for key in found)
 
     def _walk(self, path: str, prefix: str = "") -> Iterator[tuple[str, Stat]]:
-        for name, stat in self.children(path)[0]:
+        for name, seen in self.children(path)[0]:
+            if (stat := seen.stat) is None:
+                continue
             yield f"{prefix}/{name}", stat
             if stat.kind == DIRECTORY:
                 yield from self._walk(paths.child(path, name), f"{prefix}/{name}")
-
-
-def _link_names(link: Stat, names: tuple[str, ...], count: int) -> list[str]:
-    if ".." in names:
-        raise CallError("path_invalid", "The path goes up ('..') and through a link, which is ambiguous")
-    if count > _MAX_LINKS:
-        raise CallError("path_invalid", "The path goes through too many links")
-    target = link.target or ""
-    if target.startswith("/"):
-        raise paths.outside()
-    return [part for part in target.split("/") if part not in ("", ".")]
-
-
-def _is_name(name: str) -> bool:
-    return name not in ("", ".", "..") and not set("/\0") & set(name)
-
-
-def is_same(judged: Stat, now: Stat) -> bool:
-    """Whether the entry is still the judged version."""
-    if judged.kind != now.kind:
-        return False
-    return judged.kind == DIRECTORY or (judged.target, judged.identity) == (now.target, now.identity)
