@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 
 from ringfence.toolkit.text import rfc3339
 
@@ -39,6 +38,8 @@ def instant(text: str) -> float | None:
 
 def _posix_seconds(text: str) -> float | None:
     try:
+        from datetime import UTC, datetime
+
         found = datetime.fromisoformat(text).astimezone(UTC).timestamp()
     except (ValueError, OverflowError):
         return None

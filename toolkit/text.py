@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from math import floor
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +48,8 @@ def when(t: float | None) -> str:
 
 def zoned(t: float | None) -> str:
     """Return a time in this host's zone, with the zone, as `2026-01-15 14:23:45 UTC+01:00`."""
+    from datetime import datetime  # few answers have a time
+
     try:
         found = "unknown" if t is None else datetime.fromtimestamp(floor(t)).astimezone().isoformat(" ")
     except (ValueError, OverflowError, OSError):
@@ -82,11 +83,15 @@ def rfc3339(t: float | None) -> str | None:
 # The files of a directory tend to have few different times.
 @functools.lru_cache(maxsize=1024)
 def _local(t: int) -> str:
+    from datetime import datetime
+
     return datetime.fromtimestamp(t).isoformat(" ")
 
 
 @functools.lru_cache(maxsize=1024)
 def _second(t: int) -> str:
+    from datetime import UTC, datetime
+
     return datetime.fromtimestamp(t, UTC).isoformat().removesuffix("+00:00")
 
 

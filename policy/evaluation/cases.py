@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from ringfence.policy.commands.needs import run_needs
 from ringfence.policy.evaluation.engine import Engine
@@ -23,6 +23,10 @@ from ringfence.policy.model import (
 from ringfence.policy.patterns.syntax import Fold, Folding
 from ringfence.policy.upstreams.rows import CALL, Row
 from ringfence.policy.upstreams.rows import needs_of as needs_of_row
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,9 @@ def parents_made(tool: str, need: Need) -> Iterator[Need]:
 
 def cases_beside(path: str | Path) -> Path | None:
     """Return the file of cases that belongs to a policy file, or None."""
-    place = Path(path)
-    beside = place.with_name(f"{place.stem}.cases.yaml")
-    return beside if beside.is_file() else None
+    beside = f"{os.path.splitext(path)[0]}.cases.yaml"
+    if not os.path.isfile(beside):
+        return None
+    from pathlib import Path
+
+    return Path(beside)

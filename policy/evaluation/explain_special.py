@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ringfence.policy.commands.needs import judged
-from ringfence.policy.commands.patterns import parse
 from ringfence.policy.evaluation.agent_patterns import applies
 from ringfence.policy.evaluation.dates import rfc3339
 from ringfence.policy.evaluation.engine import Engine
@@ -83,5 +81,8 @@ def _why(entry: Entry, at: float | None) -> str:
 
 def _fits(action: str, pattern: str, path: str, directory: bool, fold: Fold) -> bool:
     if action == RUN:
+        from ringfence.policy.commands.needs import judged
+        from ringfence.policy.commands.patterns import parse
+
         return any(parse(pattern).fits(words) for words in judged(path))
     return matches(pattern, path, directory, fold=fold)

@@ -12,8 +12,11 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ringfence.toolkit.cli.parser import build
+from ringfence.toolkit.cli.plain_arguments import TABLES, plain
 from ringfence.toolkit.cli.table import COMMANDS, GROUPS, SECTIONS
 from ringfence.toolkit.tools import TOOLS
 from tests.cli.conftest import Ringfence
@@ -65,6 +68,64 @@ WHOLE = build()
 def test_a_command_built_alone_says_what_it_says_among_all(name: str, more: str) -> None:
     words = (*name.split(), *more.split())
     assert said_by(words, build(words)) == said_by(words, WHOLE)
+
+
+PLAIN = [name for name in COMMANDS if name in TABLES]
+WORDS = st.sampled_from(
+    [
+        "a",
+        "read",
+        "x.py",
+        "",
+        "-",
+        "--",
+        "-h",
+        "--js",
+        "--root=a",
+        "never",
+        "deny",
+        "widen",
+        "text",
+        "7",
+        "07",
+        "-7",
+    ]
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(data=st.data())
+def test_plain_words_are_read_as_argparse_reads_them(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(PLAIN))
+    flags = [flag for option in COMMANDS[name].options for flag in option.flags if flag.startswith("-")]
+    words = [name, *data.draw(st.lists(WORDS | st.sampled_from(flags), max_size=7))]
+    found = plain(words)
+    if found is not None:
+        assert found[0] is COMMANDS[name]
+        assert said_by(tuple(words), WHOLE)[0] == {"version": None, **vars(found[1])}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "check",
+        "check a.yaml b.yaml --strict --json --root x",
+        "explain delete a.py",
+        "explain --root x --agent coder move_file a b --json",
+        "call --session s --dry-run read_file {}",
+        "prove never allow delete **",
+        "diff a b --fail-on any",
+    ],
+)
+def test_plain_words_need_no_parser(words: str) -> None:
+    assert plain(words.split()) is not None
+
+
+@pytest.mark.parametrize(
+    "words", ["check --help", "check --nonsense", "check --stri", "explain", "help check"]
+)
+def test_other_words_are_left_to_the_parser(words: str) -> None:
+    assert plain(words.split()) is None
 
 
 @pytest.mark.parametrize("columns", ["40", "100", "0", "x", ""])

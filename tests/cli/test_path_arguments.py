@@ -7,14 +7,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ringfence.policy.patterns.matcher import matches
+from ringfence.toolkit.cli.context import _without_dots
 from ringfence.toolkit.cli.path_arguments import current_directory, path_argument, pattern_argument
 from ringfence.toolkit.cli.runner import UsageError
 from ringfence.toolkit.cli.table import COMMANDS
 from tests.cli.conftest import Ringfence
 
 OUTSIDE = "outside"
+
+
+@given(st.lists(st.sampled_from(["a", "b.yaml", ".", "..", "", "c d"]), min_size=1).map("/".join))
+def test_a_path_is_written_as_pathlib_writes_it(path: str) -> None:
+    assert _without_dots(path) == str(Path(path))
 
 
 @pytest.fixture

@@ -47,6 +47,11 @@ SELDOM |= {
 }
 
 
+# The parser of a command line, YAML and what else plain words and a policy in the cache do not need.
+PARSERS = {"argparse", "gettext", "yaml", "pathlib", "hashlib", "datetime", "base64", "pkgutil", "difflib"}
+PARSERS |= {f"ringfence.{name}" for name in ("policy.loading.loader", "toolkit.cli.table.commands")}
+
+
 def loaded(program: str, given: str = "") -> set[str]:
     """Return the modules that a program has loaded by its end, over those of a bare interpreter."""
     code = (
@@ -90,9 +95,21 @@ def test_the_version_loads_no_parser_and_no_policy() -> None:
 
 
 def test_explaining_loads_no_session(folder: str) -> None:
-    found = command("explain", "--root", folder, "delete_file", "a.py")
-    unwanted = SESSION | HEAVY | ANALYSIS | SELDOM | {"difflib"}
+    words = ("explain", "--root", folder, "delete_file", "a.py")
+    command(*words)  # keeps the policy in its plain form
+    found = command(*words)
+    unwanted = SESSION | HEAVY | ANALYSIS | SELDOM | PARSERS
+    unwanted |= {f"ringfence.toolkit.{name}" for name in ("workspace.view", "plan.changes", "plan.content")}
+    unwanted |= {"ringfence.policy.commands.words"}
     assert found & unwanted == {"ringfence.policy.evaluation.explain"}
+
+
+def test_checking_a_policy_that_was_read_before_loads_no_parser(folder: str) -> None:
+    words = ("check", "--root", folder)
+    command(*words)
+    found = command(*words)
+    assert found & (SESSION | HEAVY | PARSERS) == set()
+    assert "ringfence.toolkit.cli.git_revisions" not in found
 
 
 def test_a_decision_loads_the_policy_alone(folder: str) -> None:

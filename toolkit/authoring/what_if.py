@@ -5,18 +5,21 @@ Reads no content, changes nothing, and does not judge.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 from ringfence.policy import ACTIONS, Need, Policy
 from ringfence.policy.errors import nearest
 from ringfence.policy.model import WRITE_KINDS, kind_at, names_action, path_needs
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Place
+from ringfence.toolkit.plan.entries import DIRECTORY, LINK, Place
 from ringfence.toolkit.tools import TOOLS
-from ringfence.toolkit.workspace.view import View
 from ringfence.toolkit.workspace.workspace import Workspace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ringfence.toolkit.plan.entries import Entry
 
 
 class Misnamed(ValueError):
@@ -56,13 +59,13 @@ class Look:
         self._what = what
         self._follow = TOOLS[what].follow if what in TOOLS else what != "delete"
         self._workspace = workspace
-        self._view = View.unjudged(self._workspace)
+        self._places: dict[str, tuple[Place, Any]] = {}
         self.fold = self._workspace.fold
         for file in policy.files:
             self._workspace.protect(file)
         try:
             for parameter in dict.fromkeys(parameter for _, parameter in self._pairs):
-                self._view.places[parameter] = self._place(named[parameter])
+                self._places[parameter] = self._place(named[parameter])
         except BaseException:
             self.__exit__()
             raise
@@ -71,26 +74,26 @@ class Look:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        for _, spot in self._view.places.values():
+        for _, spot in self._places.values():
             self._workspace.backend.release(spot)
 
     def needs(self) -> Iterator[Need]:
         """Return what a call would need, the named paths first. Raises CallError for what no policy can
         permit.
         """
-        first = self._view.place(self._pairs[0][1])
+        first, _ = self._places[self._pairs[0][1]]
         moves = any(action == "delete" for action, _ in self._pairs)
-        inside = self._view.tree(first) if moves and first.kind == DIRECTORY else ()
+        inside = self._below(first) if moves and first.kind == DIRECTORY else ()
         for action, parameter in self._pairs:
-            place = self._view.place(parameter)
+            place, spot = self._places[parameter]
             directory = self._is_directory(place) or (place is not first and self._is_directory(first))
             for path in dict.fromkeys((place.named, place.real)):
                 self._guard(action, path)
                 yield Need(action, path, directory, kind=self._kind(action, place))
             if action == "write":
-                yield from self._made(place)
+                yield from self._made(place, spot)
         for action, parameter in self._pairs:
-            place = self._view.place(parameter)
+            place, spot = self._places[parameter]
             for entry in inside:
                 path = place.real + entry.path[len(first.real) :]
                 self._guard(action, path)
@@ -108,13 +111,13 @@ class Look:
             return self._what.partition(".")[2]
         return kind_at(self._what, place.stat is not None)
 
-    def _made(self, place: Place) -> Iterator[Need]:
+    def _made(self, place: Place, spot: Any) -> Iterator[Need]:
         """Return the directories made on the way to a place. Raises CallError for a name that no policy can
         permit.
         """
-        for made in self._view.parents(place):
-            self._workspace.guard_new(made.path)
-            yield Need("write", made.path, True, True, "create")
+        for made in self._workspace.backend.missing(spot):
+            self._workspace.guard_new(made)
+            yield Need("write", made, True, True, "create")
         if place.stat is None:
             self._workspace.guard_new(place.real)
 
@@ -123,6 +126,13 @@ class Look:
         spot = self._workspace.backend.resolve(names, follow=self._follow)
         stat = self._workspace.backend.stat(spot)
         return Place(text, paths.normalise("/".join(names) or paths.ROOT), spot.path, stat), spot
+
+    def _below(self, place: Place) -> tuple[Entry, ...]:
+        from ringfence.toolkit.workspace.view import View  # slow to import, and only a directory needs it
+
+        view = View.unjudged(self._workspace)
+        view.places.update(self._places)
+        return view.tree(place)
 
     def _is_directory(self, place: Place) -> bool:
         if place.stat is None:

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from ringfence.policy.analysis.parent_directories import names_of
 from ringfence.policy.lint.codes import Finding
@@ -55,7 +54,7 @@ def look(root: str, most: int = MOST_NAMES) -> Seen:
     waiting = deque([""])
     while waiting and len(seen.paths) < most:
         at = waiting.popleft()
-        found = _names(Path(root, at), most)
+        found = _names(os.path.join(root, at), most)
         if found is None:
             seen.not_opened += 1
             continue
@@ -71,7 +70,7 @@ def look(root: str, most: int = MOST_NAMES) -> Seen:
     return seen
 
 
-def _names(place: Path, most: int) -> tuple[dict[str, bool], set[str]] | None:
+def _names(place: str, most: int) -> tuple[dict[str, bool], set[str]] | None:
     """The names in a directory, and which of them are links to one; None for one unreadable or too large."""
     found: dict[str, bool] = {}
     links: set[str] = set()

@@ -10,9 +10,11 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Sequence
     from typing import NoReturn
 
+    from ringfence.toolkit.cli.table.options import Command
     from ringfence.toolkit.hooks.same_call import HostCall
     from ringfence.toolkit.hooks.shell_call import ShellCall
 
@@ -29,25 +31,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         if status is not None:
             return status if argv is not None else _end(status)
     _open_if_closed("stdout", "w")
-    brief = argv is None and words[:1] == ["explain"]  # a process of its own, which keeps nothing
+    brief = argv is None and words[:1] in (["check"], ["explain"])  # a process that keeps nothing
     if brief:
         import gc
 
-        gc.disable()  # the process ends before there is much to collect
+        gc.set_threshold(100_000)  # most of them end before there is as much to collect
     try:
         if words in (["--version"], ["-V"]):  # scripts and editors run it at each start: no parser is built
             from ringfence.toolkit.version import version_line
 
             print(version_line(), flush=True)
             return 0
-        from ringfence.toolkit.cli.parser import build, help_text
-        from ringfence.toolkit.cli.table import GROUPS
+        from ringfence.toolkit.cli.plain_arguments import plain
 
-        if not words or (len(words) == 1 and words[0] in GROUPS):
-            # No command: as with git the help, and not status 0, so that a script that lost a word stops.
-            print(help_text(*words), end="", file=sys.stderr)
-            return _flushed(2)
-        arguments = build(words).parse_args(words)
+        command, arguments = plain(words) or _parsed(words)
     except SystemExit as done:  # how argparse ends --help and wrong usage
         status = done.code if isinstance(done.code, int) else 2
         return _flushed(status)
@@ -55,8 +52,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _unheard(error)
     from ringfence.toolkit.cli.runner import perform
 
-    status = perform(arguments, sys.stdout, sys.stderr)
+    status = perform(command, arguments, sys.stdout, sys.stderr)
     return _end(status) if brief and status == 0 else status
+
+
+def _parsed(words: list[str]) -> tuple[Command, Namespace]:
+    """Return a command and its arguments. Raises SystemExit for wrong usage and for `--help`."""
+    from ringfence.toolkit.cli.parser import build, help_text
+    from ringfence.toolkit.cli.table import COMMANDS, GROUPS
+
+    if not words or (len(words) == 1 and words[0] in GROUPS):
+        # No command: as with git the help, and not status 0, so that a script that lost a word stops.
+        print(help_text(*words), end="", file=sys.stderr)
+        raise SystemExit(2)
+    arguments = build(words).parse_args(words)
+    return COMMANDS[arguments.command], arguments
 
 
 def _open_if_closed(name: str, mode: str) -> None:

@@ -5,11 +5,14 @@ Never guesses: a workspace that is here is asked, and where none is known the an
 
 from __future__ import annotations
 
-import argparse
 import os
 
 from ringfence.policy import Folding
 from ringfence.toolkit.cli.output import Screen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
 
 
 def folding(arguments: argparse.Namespace, root: str | None) -> Folding | None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from ringfence.policy import READY_MADE, Policy, ready_made
 from ringfence.toolkit import program_files, project_root
@@ -17,7 +14,12 @@ from ringfence.toolkit.errors import CODES, CallError
 from ringfence.toolkit.locations import shown
 from ringfence.toolkit.storage.local_roots import local_path
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+    from typing import Any
+
     from ringfence.toolkit.approvals.requests import Request
     from ringfence.toolkit.cli.approval_channel import ApprovalChannel
     from ringfence.toolkit.cli.approval_prompt import Terminal
@@ -31,13 +33,13 @@ def root_of(arguments: argparse.Namespace) -> tuple[str, str]:
     Nothing is imported from the root after this call. Raises UsageError for a directory that does not exist.
     """
     if arguments.root is None:
-        path, found_by = project_root.find_root(str(Path.cwd()))
+        path, found_by = project_root.find_root(os.getcwd())
     else:
         with _known_store(arguments.root):
             local = local_path(arguments.root)
         if local is None:
             return arguments.root, "--root"
-        if not Path(local).is_dir():
+        if not os.path.isdir(local) and not _path(local).is_dir():
             raise UsageError(f"--root {shown(arguments.root)}: no such directory")
         path, found_by = local, "--root"
     program_files.leave(path)
@@ -59,6 +61,7 @@ def options_of(arguments: argparse.Namespace) -> str:
     Only for output to a person: results for an agent have no path of this machine.
     """
     import shlex
+    from pathlib import Path
 
     found = ""
     for name in ("root", "place", "state"):
@@ -76,36 +79,69 @@ def policy_of(arguments: argparse.Namespace, root: str) -> Policy:
 
     Raises PolicyError if it does not load.
     """
-    source = source_of(arguments, root)
+    source = _source(arguments, root)
     return Policy.load(source) if source else Policy.empty()
 
 
 def source_of(arguments: argparse.Namespace, root: str) -> Path | None:
     """The file of the policy in force, or None without a policy; of a workspace elsewhere only `--policy`."""
+    return _as_path(_source(arguments, root))
+
+
+def _source(arguments: argparse.Namespace, root: str) -> str | None:
     state = getattr(arguments, "state", None)
     if arguments.policy is None and state is not None:
         from ringfence.toolkit.state.open import names_schema  # most commands open no state
 
         if names_schema(state):
             return None
-    return policy_in(arguments, root) if arguments.policy is None else policy_file(arguments.policy)
+    named = arguments.policy
+    return policy_path_in(arguments, root) if named is None else policy_path(named)
 
 
 def policy_in(arguments: argparse.Namespace, root: str) -> Path | None:
     """The policy file of a root on this machine, or None. A root given with `--root` is trusted."""
+    return _as_path(policy_path_in(arguments, root))
+
+
+def policy_path_in(arguments: argparse.Namespace, root: str) -> str | None:
+    """The same as text: importing `pathlib` takes as long as a verdict."""
     if "://" in root:
         return None
     place = project_root.policy_in(root, found=arguments.root is None)
-    return None if place is None else Path(place)
+    return None if place is None else _without_dots(place)
 
 
 def policy_file(named: str) -> Path:
     """The file of a policy, by path or ready-made name. A ready-made name wins over a file of that name."""
+    return _path(policy_path(named))
+
+
+def policy_path(named: str) -> str:
+    """The same as text."""
     if named in READY_MADE:
-        return ready_made(named)
-    if not Path(named).is_file():
+        return str(ready_made(named))
+    if not os.path.isfile(named) and not _path(named).is_file():
         raise UsageError(f"{named}: neither a policy file nor one of the ready-made {', '.join(READY_MADE)}")
-    return Path(named)
+    return _without_dots(named)
+
+
+def _path(place: str) -> Path:
+    """A path of `pathlib`, which raises OSError for a name that `os.path` takes for a free one."""
+    from pathlib import Path
+
+    return Path(place)
+
+
+def _as_path(place: str | None) -> Path | None:
+    return None if place is None else _path(place)
+
+
+def _without_dots(path: str) -> str:
+    """A path as `pathlib` writes it: without empty names and `.`; `..` stays, as it may follow a link."""
+    start = path[: len(path) - len(path.lstrip("/"))]
+    names = "/".join(name for name in path.split("/") if name not in ("", "."))
+    return f"{start if start == '//' else start[:1]}{names}" or "."
 
 
 def open_session(
@@ -196,7 +232,7 @@ def open_in(
 ) -> Session:
     """The session of this name in a root of its own, which the caller has found and trusts."""
     program_files.leave(root)
-    own = argparse.Namespace(**{"dry_run": False, **vars(arguments), "root": root, "session": session})
+    own = type(arguments)(**{"dry_run": False, **vars(arguments), "root": root, "session": session})
     return _opened(own, ask, approver)
 
 

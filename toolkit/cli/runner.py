@@ -5,27 +5,30 @@ Must not catch what it cannot name: any other exception is a bug, and shows its 
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
-from typing import TextIO, cast
 
 from ringfence.policy.byte_names import from_disk
 from ringfence.policy.errors import PolicyError
 from ringfence.toolkit import program_files
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.streams import Answers, Remarks, Unwritten, unheard
-from ringfence.toolkit.cli.table import COMMANDS
 from ringfence.toolkit.durations import seconds
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.file_ownership import Untrusted
 from ringfence.toolkit.project_root import find_root
 from ringfence.toolkit.text import escape
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any, TextIO
+
+    from ringfence.toolkit.cli.table.options import Command
 
 DONE, FELL_SHORT, USAGE = 0, 1, 2
 # Arguments that are names of files on this machine, which may be any bytes.
@@ -36,14 +39,14 @@ class UsageError(Exception):
     """Wrong usage, with exit status 2: a root that is not a directory, a file that cannot be read."""
 
 
-def perform(arguments: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
+def perform(command: Command, arguments: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     """Run the command of parsed arguments; gives the exit status: 0, 1 or 2."""
     screen = _screen(stdout, stderr, as_json=arguments.json)
-    module, _, function = COMMANDS[arguments.command].run.partition(":")
+    module, _, function = command.run.partition(":")
     try:
         _check_names(arguments)
         with suppress(OSError, CallError, Untrusted):  # no project: a command that needs one says so
-            program_files.leave(find_root(str(Path.cwd()))[0])
+            program_files.leave(find_root(os.getcwd())[0])
         try:
             status: int = getattr(import_module(f"ringfence.toolkit.cli.{module}"), function)(
                 arguments, screen
@@ -83,7 +86,9 @@ def _screen(stdout: TextIO, stderr: TextIO, *, as_json: bool) -> Screen:
     for stream in (stdout, stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
             stream.reconfigure(errors="backslashreplace")  # a terminal without ✓ is no reason to fail
-    return Screen(cast(TextIO, Answers(stdout)), cast(TextIO, Remarks(stderr)), as_json=as_json)
+    answers: Any = Answers(stdout)
+    remarks: Any = Remarks(stderr)
+    return Screen(answers, remarks, as_json=as_json)
 
 
 def _message(error: OSError) -> str:

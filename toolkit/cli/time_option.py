@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterable
 
@@ -10,6 +9,10 @@ from ringfence.policy import Policy
 from ringfence.policy.analysis.epochs import from_now_on
 from ringfence.toolkit.cli.runner import UsageError
 from ringfence.toolkit.durations import instant, seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
 
 
 def time_of(arguments: argparse.Namespace) -> float:

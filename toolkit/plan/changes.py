@@ -5,7 +5,6 @@ Values only; opens, reads and changes nothing.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,62 +12,45 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ringfence.policy import Amount
 from ringfence.toolkit.plan.content import StreamedContent, digest_of, held
+from ringfence.toolkit.plan.entries import DIRECTORY, FILE, LINK, OTHER, SET_ID, Entry, Place, Stat
 from ringfence.toolkit.plan.metadata import Metadata
 
 if TYPE_CHECKING:
     from ringfence.toolkit.media import Media
 
-FILE, DIRECTORY, LINK, OTHER = "file", "directory", "link", "other"
-SET_ID = 0o6000  # the bits of a mode that let a program run as its owner or group
+__all__ = [
+    "DIRECTORY",
+    "EXECUTABLE",
+    "FILE",
+    "LINK",
+    "OTHER",
+    "SET_ID",
+    "Change",
+    "Delete",
+    "Entry",
+    "Failed",
+    "Failure",
+    "MakeDirectory",
+    "MakeLink",
+    "Move",
+    "PartialAnswer",
+    "Place",
+    "Plan",
+    "QuarantinedTree",
+    "SetMode",
+    "Stat",
+    "Write",
+    "items_of",
+    "kept_mode",
+    "numbered",
+    "octal",
+    "path_of",
+    "paths_of",
+    "restored_mode",
+]
+
 EXECUTABLE = 0o111  # the bits of a mode that let a file be run
 _OWNED = 0o200000  # in a mode that the history stores: the file's owner is known
-
-
-class Stat(NamedTuple):
-    """Facts about an entry. Times are POSIX seconds, sizes bytes; None if the store does not report a value.
-
-    `identity` is a text that differs whenever the entry may have been replaced or may have other content.
-    """
-
-    kind: str
-    size: int | None = None
-    modified: float | None = None
-    accessed: float | None = None
-    mode: int | None = None
-    links: int = 1
-    target: str | None = None
-    identity: str = ""
-
-
-class Entry(NamedTuple):
-    """One entry of a tree: its canonical workspace-relative path and its facts."""
-
-    path: str
-    stat: Stat
-
-    @property
-    def name(self) -> str:
-        """The last name of the entry's path."""
-        return self.path.rpartition("/")[2]
-
-
-class Place(NamedTuple):
-    """A resolved path argument.
-
-    `named` is the normalised argument, `real` the canonical path that it leads to; `stat` is None if nothing
-    exists there. `link`: the last name is a link, whether or not it was followed.
-    """
-
-    argument: str
-    named: str
-    real: str
-    stat: Stat | None
-    link: bool = False
-
-    @property
-    def kind(self) -> str | None:
-        """The kind of what exists there; None if nothing does."""
-        return self.stat.kind if self.stat else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +238,8 @@ class Plan:
 
     def digest(self) -> str:
         """Return the SHA-256 of all changes and of the facts that they depend on, in hexadecimal."""
+        import hashlib  # only what is recorded or asked about has a digest
+
         body = _encode([list(_facts(change)) for change in self.changes]) + self.forwards
         return hashlib.sha256(body.encode("utf-8", "surrogateescape")).hexdigest()
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import StoragePlace
-from ringfence.toolkit.plan.changes import LINK, Delete, Move, Stat, Write
-from ringfence.toolkit.plan.content import StreamedContent
+from ringfence.toolkit.plan.entries import LINK, Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.plan.changes import Delete, Move, Write
+    from ringfence.toolkit.plan.content import StreamedContent
 
 
 @dataclass(frozen=True, slots=True)

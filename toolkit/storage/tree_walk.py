@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.changes import DIRECTORY, Entry
+from ringfence.toolkit.plan.entries import DIRECTORY, Entry
 from ringfence.toolkit.storage.backend import Folder, Spot, Tree
 
 Choose = Callable[[str, Folder], Iterable[Entry]]

@@ -111,12 +111,11 @@ TOOLS: Mapping[str, Tool] = _Tools()
 @functools.cache
 def _tool(name: str) -> Tool:
     """Read a tool's document. Raises TypeError for a fact that is no field of `Tool`."""
-    import pkgutil  # a verdict alone needs no schema
-
+    spec: Any = __spec__
     # The import system cannot do this: pytest's own loader for plugins reads through a fake file system, too.
     with past_the_fake():
-        data = pkgutil.get_data(__package__, f"{name}.json")
-    assert data is not None, "the document of every tool is beside its module"
+        # As `pkgutil.get_data`, also from an archive, but without importing that.
+        data = spec.loader.get_data(f"{__path__[0]}/{name}.json")
     document: dict[str, Any] = json.loads(data)
     for key, fact in document.pop("facts").items():
         document[key] = tuple(fact) if isinstance(fact, list) else fact

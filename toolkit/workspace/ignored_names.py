@@ -14,7 +14,7 @@ from typing import Final
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.gitignore_rules import GITIGNORE, Applied, GitignoreRules, is_ignored
-from ringfence.toolkit.plan.changes import FILE, Stat
+from ringfence.toolkit.plan.entries import FILE, Stat
 from ringfence.toolkit.storage.backend import Folder, Spot, at
 from ringfence.toolkit.workspace.workspace import Workspace
 

@@ -13,7 +13,7 @@ from typing import Protocol
 from ringfence.policy import Effect, Need
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.changes import DIRECTORY, Entry, Place, Stat
+from ringfence.toolkit.plan.entries import DIRECTORY, Entry, Place, Stat
 from ringfence.toolkit.storage.backend import Folder, Spot
 from ringfence.toolkit.storage.tree_walk import Choose, OnError, Refuse
 from ringfence.toolkit.workspace.ignored_names import IgnoredNames

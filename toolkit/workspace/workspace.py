@@ -13,7 +13,7 @@ from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import shown
-from ringfence.toolkit.plan.changes import Entry
+from ringfence.toolkit.plan.entries import Entry
 from ringfence.toolkit.protected_paths import Protection
 from ringfence.toolkit.storage.backend import Folder, Spot, Tree, WritableTree
 from ringfence.toolkit.storage.local_roots import local_path

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
 
 from ringfence.policy import READY_MADE, Effect, Policy, PolicyError
 from ringfence.policy.analysis.prove import Proof
 from ringfence.policy.evaluation.cases import CaseResult, cases_beside, needs_of
 from ringfence.policy.lint.codes import Finding
-from ringfence.policy.loading.loader import load_cases
 from ringfence.policy.model import Rule
 from ringfence.policy.patterns.syntax import Folding
 from ringfence.toolkit.authoring.policy_check import examine, path_rules
 from ringfence.toolkit.authoring.workspace_patterns import Seen
 from ringfence.toolkit.cli.case_option import case_of, folding, mention_case
 from ringfence.toolkit.cli.column_layout import Column
-from ringfence.toolkit.cli.context import policy_file, policy_in, root_of
-from ringfence.toolkit.cli.git_revisions import policy_files, top_folder
-from ringfence.toolkit.cli.lint_formats import FORMATS
+from ringfence.toolkit.cli.context import policy_path, policy_path_in, root_of
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.runner import DONE, FELL_SHORT, USAGE, UsageError, deadline
 from ringfence.toolkit.cli.time_option import time_of, times_of
 from ringfence.toolkit.project_root import POLICY_FILE
 from ringfence.toolkit.text import plural
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
 
 _STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
 
@@ -37,7 +36,7 @@ class Report:
     """All that there is to say about one policy."""
 
     name: str
-    path: Path
+    path: str
     error: PolicyError | None = None
     results: tuple[CaseResult, ...] = ()
     findings: list[Finding] = field(default_factory=list)
@@ -106,8 +105,12 @@ def check(arguments: argparse.Namespace, screen: Screen) -> int:
     if screen.as_json:
         screen.json([report.to_json(least) for report in reports])
     elif arguments.format != "text":
+        from pathlib import Path
+
+        from ringfence.toolkit.cli.lint_formats import FORMATS
+
         for line in FORMATS[arguments.format](
-            [(r.path, r.findings, r.error, r.results, r.proofs) for r in reports]
+            [(Path(r.path), r.findings, r.error, r.results, r.proofs) for r in reports]
         ):
             screen.line(line)
     else:
@@ -121,6 +124,10 @@ def check(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def _of_the_repository() -> list[str]:
     """Every policy that git knows of, and the files of the repository that these extend."""
+    from pathlib import Path
+
+    from ringfence.toolkit.cli.git_revisions import policy_files, top_folder  # starts processes
+
     top = top_folder()
     found = dict.fromkeys(top / name for name in policy_files())
     for path in list(found):
@@ -134,11 +141,10 @@ def _of_the_repository() -> list[str]:
 
 def _of_the_root(arguments: argparse.Namespace) -> str:
     root, _ = root_of(arguments)
-    path = policy_in(arguments, root)
+    path = policy_path_in(arguments, root)
     if path is None:
         raise UsageError(f"there is no {POLICY_FILE} here; name a file or one of {', '.join(READY_MADE)}")
-    here = Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+    return path.removeprefix(os.path.join(os.getcwd(), ""))
 
 
 def _workspace(arguments: argparse.Namespace, name: str) -> str | None:
@@ -148,7 +154,8 @@ def _workspace(arguments: argparse.Namespace, name: str) -> str | None:
     if arguments.root is not None:
         root, _ = root_of(arguments)
         return None if "://" in root else root
-    return str(Path(name).parent) if Path(name).name == POLICY_FILE else None
+    folder, file = os.path.split(name)
+    return folder or "." if file == POLICY_FILE else None
 
 
 def _report(
@@ -159,24 +166,29 @@ def _report(
     arguments: argparse.Namespace,
 ) -> Report:
     """A policy's findings, its own cases and those of the file beside it, and its invariants."""
-    path = policy_file(name)
+    path = policy_path(name)
     report = Report(name, path, fold=known)
     fold = known or Folding.NONE
     try:
         whole = Policy.load(path)
         now, times = time_of(arguments), times_of(arguments, [whole])
         policy = whole.at(now)
+        cases, sources = policy.cases, [path]
         beside = cases_beside(path)
-        cases = policy.cases + (load_cases(beside) if beside else ())
+        if beside is not None:
+            from ringfence.policy.loading.loader import load_cases  # the policy itself is in the cache
+
+            cases += load_cases(beside)
+            sources.append(str(beside))
     except PolicyError as error:
         report.error = error
         return report
-    sources = [(place.name, place.read_text(encoding="utf-8")) for place in filter(None, (path, beside))]
+    file = os.path.basename(path)
     found = examine(
         whole,
-        path.name,
+        file,
         cases,
-        sources,
+        [(os.path.basename(source), _text_of(source)) for source in sources],
         workspace=workspace,
         fold=fold,
         expired=expired,
@@ -185,12 +197,17 @@ def _report(
     )
     report.results, report.proofs, report.findings = found.results, found.proofs, found.findings
     report.not_run, report.late, report.seen = found.not_run, found.late, found.seen
-    rules = path_rules(policy, path.name)
+    rules = path_rules(policy, file)
     used = _exercised(policy, report.results, fold)
-    rules += _on_commands(policy, path.name)
+    rules += _on_commands(policy, file)
     report.rules = len(rules)
     report.unused = [rule for rule in rules if rule not in used]
     return report
+
+
+def _text_of(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def _on_commands(policy: Policy, file: str) -> list[Rule]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 from collections.abc import Iterable
 from contextlib import closing
@@ -10,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ringfence.policy import Decision, Effect, Limit, Need, Policy, Step
-from ringfence.policy.commands.needs import run_needs
 from ringfence.policy.evaluation.explain_special import Would, not_counting
 from ringfence.policy.model import RUN, names_action
 from ringfence.policy.patterns.syntax import Fold
@@ -28,6 +26,10 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.text import because, size
 from ringfence.toolkit.tools import TOOLS
 from ringfence.toolkit.workspace.workspace import Workspace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
 
 SHOWN_NEEDS = 20
 NO_MATCH = "does not match"
@@ -83,6 +85,8 @@ def _explain_command(arguments: argparse.Namespace, whole: Policy, screen: Scree
     """Judge each simple command of a line by its words."""
     if arguments.destination is not None:
         raise UsageError("a command line is one argument: put quotes around it")
+    from ringfence.policy.commands.needs import run_needs  # the reader of command lines is slow to import
+
     return _explain_words(arguments, whole, RUN, tuple(run_needs(arguments.path)), screen)
 
 

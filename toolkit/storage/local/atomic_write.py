@@ -10,13 +10,16 @@ import os
 import stat as S
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.content import StreamedContent, pieces
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage import sparse_files
 from ringfence.toolkit.storage.local import syscalls
 from ringfence.toolkit.storage.local.entries import LIST, NEW, lstat, open_regular, unlink_quietly
 from ringfence.toolkit.storage.local.metadata import set_on
 from ringfence.toolkit.storage.local.spot import LocalSpot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ringfence.toolkit.plan.content import StreamedContent
 
 # Errors of a file system without hard links, and of a kernel without the call.
 _UNSUPPORTED = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL)
@@ -48,6 +51,8 @@ def write(  # noqa: PLR0913  a new file and its place
 
     `mode` None leaves the mode to the umask. Returns the fields of `metadata` that were not kept. OSError.
     """
+    from ringfence.toolkit.plan.content import pieces  # a tree that is only read needs no content
+
     fd = os.open(name, NEW, 0o666 if mode is None else 0o600, dir_fd=folder)
     try:
         sparse_files.write_all(fd, pieces(data))

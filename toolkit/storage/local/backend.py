@@ -16,8 +16,7 @@ from ringfence.policy.byte_names import to_disk
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import local_place
-from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Delete, Move, Stat
-from ringfence.toolkit.plan.content import StreamedContent
+from ringfence.toolkit.plan.entries import DIRECTORY, LINK, Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.storage.backend import BACKENDS, FailedEntry, is_link, path_changed
@@ -38,6 +37,11 @@ from ringfence.toolkit.storage.local.entries import (
 from ringfence.toolkit.storage.local.metadata import for_replacement, metadata_of, set_on, set_on_link
 from ringfence.toolkit.storage.local.name_folding import folding_of
 from ringfence.toolkit.storage.local.spot import LocalSpot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ringfence.toolkit.plan.changes import Delete, Move
+    from ringfence.toolkit.plan.content import StreamedContent
 
 
 class Local:

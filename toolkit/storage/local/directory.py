@@ -11,7 +11,7 @@ from stat import S_ISLNK
 
 from ringfence.policy.byte_names import from_disk, to_disk
 from ringfence.toolkit import paths
-from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, OTHER, Stat
+from ringfence.toolkit.plan.entries import DIRECTORY, FILE, LINK, OTHER, Stat
 from ringfence.toolkit.storage.backend import path_changed
 from ringfence.toolkit.storage.local.entries import LIST, errors, stat_of, stat_with_target
 from ringfence.toolkit.storage.local.spot import LocalSpot

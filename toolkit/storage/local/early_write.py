@@ -11,17 +11,19 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.changes import Write
-from ringfence.toolkit.plan.content import StreamedContent
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage import sparse_files
 from ringfence.toolkit.storage.local import atomic_write, syscalls
 from ringfence.toolkit.storage.local.entries import stat_of
 from ringfence.toolkit.storage.local.metadata import for_replacement, set_on
 from ringfence.toolkit.storage.local.spot import LocalSpot
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.plan.changes import Write
+    from ringfence.toolkit.plan.content import StreamedContent
 
 
 class EarlyFile:

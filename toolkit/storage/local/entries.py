@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from ringfence.policy.byte_names import from_disk
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.fake_fs import is_faked
-from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, OTHER, Stat
+from ringfence.toolkit.plan.entries import DIRECTORY, FILE, LINK, OTHER, Stat
 from ringfence.toolkit.storage import sparse_files
 from ringfence.toolkit.storage.backend import path_changed
 from ringfence.toolkit.storage.local.spot import LocalSpot

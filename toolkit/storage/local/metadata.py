@@ -5,14 +5,14 @@ What the system refuses is reported. Set-id bits and file capabilities are set o
 
 from __future__ import annotations
 
-import base64
+import binascii
 import os
 import stat as S
 from collections.abc import Iterator
 from contextlib import suppress
 
 from ringfence.toolkit.fake_fs import is_faked
-from ringfence.toolkit.plan.changes import DIRECTORY, LINK, SET_ID, Stat
+from ringfence.toolkit.plan.entries import DIRECTORY, LINK, SET_ID, Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage.backend import path_changed
 from ringfence.toolkit.storage.local.entries import LIST, errors, is_own, lstat, open_regular, stat_of
@@ -165,7 +165,7 @@ def _extended(fd: int) -> dict[str, Values]:
 
 def _value(fd: int, name: str) -> str | None:
     try:
-        return base64.b64encode(os.getxattr(fd, name)).decode()
+        return binascii.b2a_base64(os.getxattr(fd, name), newline=False).decode()
     except OSError:
         return None  # one that is listed for everybody and not read by everybody
 
@@ -182,7 +182,7 @@ def _set_extended(fd: int, kind: str, wanted: Values, refused: list[str], *, own
         try:
             if value is None or (name == _CAPABILITY and not owned):
                 raise PermissionError
-            os.setxattr(fd, name, base64.b64decode(value))
+            os.setxattr(fd, name, binascii.a2b_base64(value))
         except (OSError, AttributeError):
             refused.append(_field_name(name))
 
