@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import FILE, Entry
 from ringfence.toolkit.storage.backend import Tree, at
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 _MAX_BYTES = 32 << 20  # of files that are read at once; a larger one is read alone
 _Ahead = tuple[Entry, list[Any]]
@@ -74,6 +76,8 @@ class ReadAhead:
     def content(self, entry: Entry) -> bytes:
         """Return the content of the entry in turn. Raises what `read` raises."""
         if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor  # only stores need it
+
             self._pool = ThreadPoolExecutor(self._at_once)
         size = 0
         for other in (entry, *(ahead for ahead, _ in self._ahead)):
