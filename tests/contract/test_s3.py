@@ -111,6 +111,26 @@ def test_a_key_that_is_also_a_prefix(bucket: Bucket) -> None:
     assert set(bucket.tags()) == {"ab"}
 
 
+def test_of_an_object_and_a_directory_of_one_name_listings_take_the_directory(bucket: Bucket) -> None:
+    bucket.put_key("a", b"in the file")
+    bucket.put_key("a/b", b"in the directory")
+    assert [entry["name"] for entry in call(bucket, "list_directory", path="a").data["entries"]] == ["b"]
+    assert call(bucket, "search_text", path="a", query="in the directory").data["count"] == 1
+    assert call(bucket, "read_file", path="a").content.startswith("in the file")
+    copied = call(bucket, "copy_file", source="a", destination="c")
+    assert copied.ok
+    assert bucket.get_key("c") == b"in the file"
+
+
+def test_a_file_that_changes_while_it_is_searched_is_found_as_it_is(
+    bucket: Bucket, meanwhile: Callable[..., None]
+) -> None:
+    bucket.put_key("d/a", b"old needle")
+    meanwhile(lambda: bucket.put_key("d/a", b"new needle"), "get_object")
+    found = call(bucket, "search_text", path="d", query="needle", include_ignored=True)
+    assert [match["text"] for match in found.data["matches"]] == ["new needle"]
+
+
 def test_a_file_is_not_made_below_a_file(bucket: Bucket) -> None:
     bucket.put_key("a", b"F")
     result = call(bucket, "create_file", path="a/b", content="1")

@@ -38,7 +38,7 @@ AT_MOST: list[tuple[str, dict[str, Any], int]] = [
     ("move_file", {"source": "d/a", "destination": "b"}, 5),
     ("create_directory", {"path": "e"}, 3),
 ]
-TAGGED = 3
+TAGGED, NEW_DIRECTORIES = 3, 8
 SEARCHED, SEARCHED_AGAIN = MANY + 1, 1
 
 
@@ -101,6 +101,96 @@ def test_requests_of_replacing_what_has_tags(bucket: Bucket, counter: Counter) -
         arguments = {"path": "a", "old_str": "1", "new_str": "2"}
         assert session.call({"tool": "edit_file", "arguments": arguments}).ok
         assert len(counter.made) <= TAGGED, counter.made
+
+
+# A rule for the file `d/a`, a call, and the answer's code: the file is judged before anything opens it.
+JUDGED_FIRST: list[tuple[str, str, dict[str, Any], str, bool]] = [
+    ("read: ask", "read_file", {"path": "d/a"}, "approval_required", True),
+    ("write: ask", "edit_file", {"path": "d/a", "old_str": "1", "new_str": "2"}, "approval_required", True),
+    (
+        "write.edit: deny",
+        "edit_file",
+        {"path": "d/a", "old_str": "1", "new_str": "2"},
+        "denied_by_policy",
+        False,
+    ),
+    (
+        "write.replace: deny",
+        "create_file",
+        {"path": "d/a", "content": "2", "allow_overwrite": True},
+        "denied_by_policy",
+        False,
+    ),
+    ("read: ask", "copy_file", {"source": "d/a", "destination": "b"}, "approval_required", True),
+    ("read: deny", "copy_file", {"source": "d/a", "destination": "b"}, "denied_by_policy", False),
+    ("delete: deny", "delete", {"path": "d/a"}, "denied_by_policy", False),
+    ("delete: allow", "delete_file", {"path": "d/a"}, "", True),
+]
+
+
+@pytest.mark.parametrize(("rule", "tool", "arguments", "code", "is_read"), JUDGED_FIRST)
+def test_nothing_is_opened_before_it_is_judged(
+    bucket: Bucket,
+    counter: Counter,
+    rule: str,
+    tool: str,
+    arguments: dict[str, Any],
+    code: str,
+    is_read: bool,
+) -> None:
+    bucket.put_key("d/a", b"1")
+    action, effect = rule.split(": ")
+    rules = f'{{"*": allow, {action}: {{"**": allow, "d/a": {effect}}}}}'
+    policy = Policy.loads(f"version: 1\nrules: {rules}\n")
+    with Session(bucket.root, policy, fs=bucket.fs, state=":memory:") as session:
+        ask_for_conditions(session)
+        counter.made.clear()
+        result = session.call({"tool": tool, "arguments": arguments})
+    assert (result.error or {}).get("code", "") == code, result
+    assert counter.made[:1] != ["GetObject"]
+    assert ("GetObject" in counter.made) is is_read  # the question about a change shows the change
+
+
+@pytest.mark.parametrize("pages", [1, 2])
+def test_requests_of_listing_one_directory_among_many_keys(
+    bucket: Bucket, counter: Counter, monkeypatch: pytest.MonkeyPatch, pages: int
+) -> None:
+    from ringfence.toolkit.storage.s3 import view
+
+    for key in ("a", "d/1", "d/2", "d/e/3", "z"):
+        bucket.put_key(key, b"1")
+    page = view.S3View._page
+    monkeypatch.setattr(view.S3View, "_page", lambda *given, **more: page(*given, **{"limit": 4, **more}))
+    with Session(bucket.root, Policy.loads(ALLOW), fs=bucket.fs, state=":memory:") as session:
+        for most in (2, 1):  # the second time it is known that a flat listing is too long
+            counter.made.clear()
+            result = session.call({"tool": "list_directory", "arguments": {"path": "."}})
+            assert result.ok, result
+            assert [entry["name"] for entry in result.data["entries"]] == ["a", "d", "z"]
+            assert len(counter.made) <= most, counter.made
+
+
+def test_requests_of_a_file_in_new_directories(bucket: Bucket, counter: Counter) -> None:
+    bucket.put_key("a/b/other", b"1")
+    with Session(bucket.root, Policy.loads(ALLOW), fs=bucket.fs, state=":memory:") as session:
+        ask_for_conditions(session)
+        counter.made.clear()
+        arguments = {"path": "a/b/c/d/new", "content": "1", "create_parents": True}
+        assert session.call({"tool": "create_file", "arguments": arguments}).ok
+    assert len(counter.made) <= NEW_DIRECTORIES, counter.made
+
+
+def test_what_changed_is_read_again_in_a_search(bucket: Bucket, counter: Counter) -> None:
+    for name in ("1", "2", "3"):
+        bucket.put_key(f"find/{name}", b"needle")
+    with Session(bucket.root, Policy.loads(ALLOW), fs=bucket.fs, state=":memory:") as session:
+        arguments = {"query": "needle", "path": "find", "include_ignored": True}
+        assert session.call({"tool": "search_text", "arguments": arguments}).data["count"] == 3
+        bucket.put_key("find/2", b"nothing")
+        counter.made.clear()
+        found = session.call({"tool": "search_text", "arguments": arguments})
+    assert [match["path"] for match in found.data["matches"]] == ["find/1", "find/3"]
+    assert Counts(counter.made) == {"ListObjectsV2": 1, "GetObject": 1}
 
 
 def test_requests_of_a_search(bucket: Bucket, counter: Counter) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -69,6 +70,9 @@ class Tree:
             size, mode = len(self.files[path]), 0o444 if path in self.locked else 0o644
             return Stat("file", size, 1768487025.0, None, mode)
         return None
+
+    def reading_ahead(self, entries: Iterator[Entry], _limit: int) -> AbstractContextManager[Iterator[Entry]]:
+        return nullcontext(entries)
 
     def place(self, parameter: str) -> Place:
         argument = self.arguments[parameter]

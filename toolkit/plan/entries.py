@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 FILE, DIRECTORY, LINK, OTHER = "file", "directory", "link", "other"
 SET_ID = 0o6000  # the bits of a mode that let a program run as its owner or group
@@ -34,6 +34,12 @@ class Entry(NamedTuple):
     def name(self) -> str:
         """The last name of the entry's path."""
         return self.path.rpartition("/")[2]
+
+
+# What a call needs of a path besides its stat: the content of a file, the names in a directory, everything
+# below a directory, or everything below an entry that the call deletes or moves. Of an object and a directory
+# of one name, "names" and "entries" take the directory, all others the object.
+LooksFor = Literal["", "content", "names", "entries", "tree"]
 
 
 class Place(NamedTuple):

@@ -12,9 +12,10 @@ from ringfence.policy.model import kind_at
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Place, Stat
+from ringfence.toolkit.plan.entries import LooksFor
 from ringfence.toolkit.session import responses
 from ringfence.toolkit.session.attempt import stricter
-from ringfence.toolkit.storage.first_look import Wanted, look
+from ringfence.toolkit.storage.first_look import look
 from ringfence.toolkit.text import escape
 from ringfence.toolkit.tools.preconditions import shown
 
@@ -266,7 +267,7 @@ def place_of(
     return Place(text, named, spot.path, stat, link), spot
 
 
-def _wanted(attempt: Attempt, text: str, path: str, named: str, parameter: str) -> Wanted:
+def _wanted(attempt: Attempt, text: str, path: str, named: str, parameter: str) -> LooksFor:
     """Return what the first look at a path may bring: nothing is opened or listed before it is judged."""
     tool = attempt.known_tool
     wanted = tool.looks_for.get(parameter, "")

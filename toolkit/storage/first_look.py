@@ -7,15 +7,11 @@ policy allows reading it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from ringfence.toolkit.plan.changes import Stat
+from ringfence.toolkit.plan.entries import LooksFor
 from ringfence.toolkit.storage.backend import Spot, Tree
-
-# What a call needs next: the content of a file, the names in a directory, everything below a directory, or
-# everything below an entry that the call deletes or moves. Of an object and a directory of one name,
-# "names" and "entries" take the directory, all others the object.
-Wanted = Literal["", "content", "names", "entries", "tree"]
 
 MAX_CONTENT = 16 << 20  # bytes of a file that a first look brings; larger ones are read in their turn
 
@@ -27,7 +23,7 @@ class Look(NamedTuple):
     content: bytes | None = None
 
 
-def look(backend: Tree, spot: Spot, wanted: Wanted, beside: Sequence[Spot]) -> Look:
+def look(backend: Tree, spot: Spot, wanted: LooksFor, beside: Sequence[Spot]) -> Look:
     """Look at a path. `beside` are the spots of this call that were looked at just before: one listing may
     show several of them.
     """

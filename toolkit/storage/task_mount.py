@@ -16,6 +16,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import StoragePlace
 from ringfence.toolkit.plan.changes import Delete, Move, Stat, Write
 from ringfence.toolkit.plan.content import StreamedContent
+from ringfence.toolkit.plan.entries import LooksFor
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.storage.backend import (
@@ -29,7 +30,7 @@ from ringfence.toolkit.storage.backend import (
     path_changed,
     spot_at,
 )
-from ringfence.toolkit.storage.first_look import Look, Wanted, look
+from ringfence.toolkit.storage.first_look import Look, look
 from ringfence.toolkit.storage.task_move import move_between
 from ringfence.toolkit.storage.task_spots import (
     TaskFolder,
@@ -143,7 +144,7 @@ class TaskMount:
         side, inner = self._side_of(spot)
         return None if side is None else side.stat(inner)
 
-    def look(self, spot: Spot, wanted: Wanted, beside: Sequence[Spot]) -> Look:
+    def look(self, spot: Spot, wanted: LooksFor, beside: Sequence[Spot]) -> Look:
         if isinstance(spot, TaskSpot):
             return Look(self.stat(spot))
         return look(self._main, spot, wanted, [one for one in beside if not isinstance(one, TaskSpot)])

@@ -17,7 +17,7 @@ from ringfence.toolkit.fake_fs import past_the_fake
 
 if TYPE_CHECKING:
     from ringfence.toolkit.plan.changes import Plan
-    from ringfence.toolkit.storage.first_look import Wanted
+    from ringfence.toolkit.plan.entries import LooksFor
     from ringfence.toolkit.workspace.view import View
 
     Planner = Callable[[dict[str, Any], View], Plan]
@@ -37,7 +37,7 @@ class Tool:
     stop the others.
     `tasks`: the tool works in the task store, not in the workspace.
     `walks`: the tool shows the content of the directory that its path names.
-    `looks_for`: what it needs of a path argument besides the stat, as `storage.first_look.Wanted`; of a path
+    `looks_for`: what it needs of a path argument besides the stat, as `plan.entries.LooksFor`; of a path
     that it writes only if it may overwrite.
     `on_directories`: its path names a directory.
     `creates`: what a free name that it writes becomes; "as source" is what the parameter `source` names.
@@ -65,7 +65,7 @@ class Tool:
     brief: dict[str, str] = field(default_factory=dict)
     tasks: bool = False
     walks: bool = False
-    looks_for: dict[str, Wanted] = field(default_factory=dict)
+    looks_for: dict[str, LooksFor] = field(default_factory=dict)
     on_directories: bool = False
     creates: Literal["file", "directory", "as source"] = "file"
     adds_only: bool = False

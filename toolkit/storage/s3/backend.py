@@ -13,6 +13,7 @@ from typing import Any
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Delete, Entry, Move, Stat
+from ringfence.toolkit.plan.entries import LooksFor
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage.backend import (
     BACKENDS,
@@ -22,7 +23,7 @@ from ringfence.toolkit.storage.backend import (
     complete,
     path_changed,
 )
-from ringfence.toolkit.storage.first_look import MAX_CONTENT, Look, Wanted
+from ringfence.toolkit.storage.first_look import MAX_CONTENT, Look
 from ringfence.toolkit.storage.fsspec_store.view import in_ranges
 from ringfence.toolkit.storage.move_by_copy import move_by_copy
 from ringfence.toolkit.storage.s3.deletion import ConditionalDeletion, KeyToDelete
@@ -78,7 +79,7 @@ class S3(S3View, ConditionalDeletion):
                 raise _too_large(spot.path, limit)
             return self._content_in(spot.path, reply)
 
-    def look(self, spot: S3Spot, wanted: Wanted, beside: Sequence[S3Spot]) -> Look:
+    def look(self, spot: S3Spot, wanted: LooksFor, beside: Sequence[S3Spot]) -> Look:
         """Look at a path; at a file that the call reads by the request that brings its content."""
         read = self._read_first(spot.path) if wanted == "content" and spot.path != paths.ROOT else None
         return super().look(spot, wanted, beside) if read is None else read

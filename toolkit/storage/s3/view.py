@@ -14,7 +14,8 @@ from typing import Any
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, Stat
-from ringfence.toolkit.storage.first_look import Look, Wanted
+from ringfence.toolkit.plan.entries import LooksFor
+from ringfence.toolkit.storage.first_look import Look
 from ringfence.toolkit.storage.s3.keys import Rows, children_of, left_out_of
 from ringfence.toolkit.storage.s3.requests import Requests
 
@@ -91,7 +92,7 @@ class S3View(Requests):
     def release(self, spot: S3Spot) -> None:
         """Do nothing: no handle is open."""
 
-    def look(self, spot: S3Spot, wanted: Wanted, beside: Sequence[S3Spot]) -> Look:
+    def look(self, spot: S3Spot, wanted: LooksFor, beside: Sequence[S3Spot]) -> Look:
         """Look at a path; at a directory that the call lists by the listing of its content."""
         if wanted in ("names", "entries"):
             found = self._listed(spot, deep=wanted == "entries")
