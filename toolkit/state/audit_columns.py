@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -62,7 +63,15 @@ def kind_of(record: dict[str, Any]) -> str:
         values[2] = None  # the number of unknown names is unbounded
     would = record.get("would")
     tried = [would.get("effect")] if isinstance(would, dict) else []
-    return _encode([*values, decision.get("effect"), decided, *tried])
+    kind = (*values, decision.get("effect"), None if decided is None else tuple(decided), *tried)
+    try:
+        return _text(kind)
+    except TypeError:  # values that no record of ours has cannot be remembered
+        return _encode(kind)
+
+
+# Records have few kinds, and every call needs the text of one.
+_text = lru_cache(1024)(_encode)
 
 
 def parse(kind: str) -> Kind:

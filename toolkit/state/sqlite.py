@@ -87,14 +87,14 @@ class SqliteState:
         return _Transaction(self._begin, self._end, durable)
 
     def _begin(self, durable: bool) -> sqlite3.Connection:
-        import sqlite3
-
         self._lock.acquire()
         try:
             self.check()
             self._set_durability(durable)
             self.db.execute("BEGIN IMMEDIATE")
         except BaseException as error:
+            import sqlite3
+
             self._lock.release()
             if isinstance(error, sqlite3.Error):
                 raise unavailable(error) from None
@@ -102,8 +102,6 @@ class SqliteState:
         return self.db
 
     def _end(self, error: BaseException | None) -> None:
-        import sqlite3
-
         try:
             failed = None
             if error is None:
@@ -113,6 +111,8 @@ class SqliteState:
                     return
                 except BaseException as at_the_end:  # noqa: BLE001  rolled back, then raised again
                     error = failed = at_the_end
+            import sqlite3
+
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
             if isinstance(error, sqlite3.Error) and not isinstance(error, sqlite3.IntegrityError):

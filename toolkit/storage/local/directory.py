@@ -7,6 +7,7 @@ the outermost down, and only if it is still the same directory in the same place
 from __future__ import annotations
 
 import os
+from operator import itemgetter
 from stat import S_ISLNK
 
 from ringfence.policy.byte_names import from_disk, to_disk
@@ -52,14 +53,14 @@ class LocalFolder:
                 except FileNotFoundError:
                     continue
                 found.append((from_disk(entry.name), stat))
-        found.sort(key=_name_of)
+        found.sort(key=itemgetter(0))
         return found
 
     def kinds(self) -> list[tuple[str, Stat]]:
         """Return name and kind of each entry, by name, without looking at each: the directory has both."""
         with errors(paths.join(self.names)), os.scandir(self._open()) as entries:
             found = [(from_disk(entry.name), _kind_of(entry)) for entry in entries]
-        found.sort(key=_name_of)
+        found.sort(key=itemgetter(0))
         return found
 
     def spot(self, name: str) -> LocalSpot:
@@ -111,7 +112,3 @@ def _kind_of(entry: os.DirEntry[str]) -> Stat:
     if entry.is_dir(follow_symlinks=False):
         return _DIRECTORY
     return _LINK if entry.is_symlink() else _OTHER
-
-
-def _name_of(row: tuple[str, Stat]) -> str:
-    return row[0]

@@ -140,8 +140,9 @@ def _statx_mount(fd: int) -> int | None:
     answer = ctypes.create_string_buffer(256)
     if _libc().statx(fd, b"", _EMPTY_PATH, _MOUNT_ID, answer) != 0:
         return None
-    mask = int.from_bytes(answer.raw[0:4], sys.byteorder)
-    return int.from_bytes(answer.raw[144:152], sys.byteorder) if mask & _MOUNT_ID else None
+    found = answer.raw
+    mask = int.from_bytes(found[0:4], sys.byteorder)
+    return int.from_bytes(found[144:152], sys.byteorder) if mask & _MOUNT_ID else None
 
 
 @functools.cache
