@@ -228,11 +228,12 @@ class Engine:
         """Return whether a path is denied by its name alone: as a file, as a directory, and for every kind of
         writing that the tool's calls can be. ValueError as in `verdict`.
         """
-        return all(
-            self.verdict(agent, tool, name, path, directory, fold=fold)[0] is Effect.DENY
-            for name in self.names(tool, action)
-            for directory in (False, True)
-        )
+        # Plain loops: most calls end with the first verdict, and a generator costs as much as that.
+        for name in self.names(tool, action):
+            for directory in (False, True):
+                if self.verdict(agent, tool, name, path, directory, fold=fold)[0] is not Effect.DENY:
+                    return False
+        return True
 
     def within(
         self, agent: str, tool: str, action: str, path: str, *, fold: Fold = False

@@ -84,7 +84,7 @@ def named(record: dict[str, Any]) -> list[str]:
     """Return the paths by which a record is found."""
     found = record.get("paths")
     rows = found if isinstance(found, list) else []
-    return list(dict.fromkeys(stored(path) for path in rows if isinstance(path, str)))
+    return list(dict.fromkeys([stored(path) for path in rows if isinstance(path, str)]))
 
 
 def stored(text: str) -> str:

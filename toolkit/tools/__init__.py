@@ -79,7 +79,7 @@ class Tool:
     @property
     def safety(self) -> str:
         """Return "safe" if the tool only reads, else "moderate"."""
-        return "safe" if all(action == "read" for action, _ in self.needs) else "moderate"
+        return "safe" if {action for action, _ in self.needs} <= {"read"} else "moderate"
 
     @property
     def plan(self) -> Planner:
