@@ -5,9 +5,7 @@ Reads no files. Each example is the shortest path, confirmed by both engines.
 
 from __future__ import annotations
 
-import bisect
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,6 +16,7 @@ from ringfence.policy.analysis.command_queries import differing
 from ringfence.policy.analysis.diff_settings import changed_settings
 from ringfence.policy.analysis.epochs import in_json, intervals
 from ringfence.policy.analysis.pattern_queries import Budget, Undecided, Witness
+from ringfence.policy.analysis.rule_alignment import common
 from ringfence.policy.analysis.verdict_queries import (
     Ladder,
     QueryContext,
@@ -323,42 +322,13 @@ def _changed(before: QueryContext, after: QueryContext) -> Iterator[str]:
         yield from (rule.pattern for rules in (*old, *new) for rule in rules)
     for one, other in zip(old, new, strict=False) if aligned else ():
         i = k = 0
-        for j, end in [*_common(one, other), (len(one), len(other))]:
+        for j, end in [*common(one, other), (len(one), len(other))]:
             yield from (rule.pattern for rule in (*one[i:j], *other[k:end]))
             i, k = j + 1, end + 1
     was, now = _floor(before.floor), _floor(after.floor)
     for item in (*was, *now):
         if not (item in was and item in now):
             yield from item[1]
-
-
-def _common(one: Sequence[Rule], other: Sequence[Rule]) -> list[tuple[int, int]]:
-    """Return the indexes, in both lists, of the longest run of rules in the same order.
-
-    Only rules that occur once in each list count. A longest increasing subsequence takes n log n steps, a
-    diff can take n * n.
-    """
-    first, second = _once(one), _once(other)
-    pairs = [(n, second[what]) for what, n in first.items() if what in second]
-    ends: list[int] = []  # for each length the least end, in the second list, of a run that long
-    rows: list[tuple[int, int, Any]] = []
-    for n, m in pairs:
-        at = bisect.bisect_left(ends, m)
-        row = (n, m, rows[at - 1] if at else None)
-        ends[at : at + 1], rows[at : at + 1] = [m], [row]
-    found: list[tuple[int, int]] = []
-    last = rows[-1] if rows else None
-    while last is not None:
-        found.append((last[0], last[1]))
-        last = last[2]
-    return found[::-1]
-
-
-def _once(rules: Sequence[Rule]) -> dict[tuple[str, Effect], int]:
-    """Return the index of each pattern and effect that occurs once, in order."""
-    texts = [(rule.pattern, rule.effect) for rule in rules]
-    often = Counter(texts)
-    return {text: n for n, text in enumerate(texts) if often[text] == 1}
 
 
 def _near(ask: VerdictQueries, pattern: str, wheres: Iterable[QueryContext]) -> frozenset[str]:

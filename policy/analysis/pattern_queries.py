@@ -11,7 +11,7 @@ import heapq
 import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from ringfence.policy.analysis import length_bounds
 from ringfence.policy.analysis.bit_nfa import BitNfa, Layout
@@ -34,6 +34,13 @@ _NEVER: Final = sys.maxsize
 _STEM: Final = "a"  # what is put before a dot
 
 Unless = Callable[[Wanted], bool]
+
+
+class Nearest(NamedTuple):
+    """The shortest path, and how long it is without the letters that were put before dots."""
+
+    witness: Witness
+    least: int
 
 
 class PatternQueries:
@@ -106,20 +113,44 @@ class PatternQueries:
         root is returned only if there is no other path. With `first` any path will do. Paths for which
         `unless` is true do not count; it is called late, and rarely.
         """
+        if not first:
+            nearest = self.nearest(wanted, unless=unless)
+            return nearest.witness if nearest else None
+        rooted = False
+        for each in self._asked(wanted):
+            rooted = rooted or (each.fits(self._at_root) and not unless(each))
+            if found := self._any(each, unless):
+                return self._sure(found)
+        return Witness(".", True) if rooted else None
+
+    def nearest(
+        self, wanted: Iterable[Wanted], *, unless: Unless = lambda _: False, below: int = _NEVER
+    ) -> Nearest | None:
+        """Return the path that `find` returns, with its least length; None: none of a length below exists.
+
+        The root is shorter than no other path.
+        """
         best: tuple[Witness, Wanted] | None = None
         rooted = False
-        possible = (each for each in map(Wanted.settled, wanted) if self._possible(each))
-        while some := list(itertools.islice(possible, 1 if first else _AT_ONCE)):
+        possible = self._asked(wanted)
+        while some := list(itertools.islice(possible, _AT_ONCE)):
             rooted = rooted or any(each.fits(self._at_root) and not unless(each) for each in some)
-            if not first:
-                best = self._nearest(some, unless, best)
-            elif found := self._any(some[0], unless):
-                return self._sure(found)
+            best = self._nearest(some, unless, best, below)
             if best and len(best[0].path) == 1:
                 break
-        if best is None:
-            return Witness(".", True) if rooted else None
-        return self._with_stems(self._sure(best[0]), best[1])
+        if best is not None:
+            return Nearest(self._with_stems(self._sure(best[0]), best[1]), len(best[0].path))
+        return Nearest(Witness(".", True), _NEVER) if rooted and below == _NEVER else None
+
+    def _asked(self, wanted: Iterable[Wanted]) -> Iterator[Wanted]:
+        return (each for each in map(Wanted.settled, wanted) if self._possible(each))
+
+    def share(self, one: int, other: int, below: int) -> bool:
+        """Whether two patterns may both match a path of a length below this; errs only towards yes."""
+        if not self._near[one] >> other & 1:
+            return False
+        least = length_bounds.both(self._texts[one], self._texts[other], self.fold)
+        return least is not None and least < below
 
     def _sure(self, witness: Witness) -> Witness:
         """Return the witness; Undecided if it is not a folded name, because it may match something else."""
@@ -146,7 +177,7 @@ class PatternQueries:
         return self._remember(self._some(wanted), wanted)
 
     def _nearest(
-        self, some: Sequence[Wanted], unless: Unless, best: tuple[Witness, Wanted] | None
+        self, some: Sequence[Wanted], unless: Unless, best: tuple[Witness, Wanted] | None, below: int
     ) -> tuple[Witness, Wanted] | None:
         """Return the shortest path of some descriptions, and its description; else the best so far.
 
@@ -157,7 +188,7 @@ class PatternQueries:
         heapq.heapify(heap)
         while heap:
             least, at, exact = heap[0]
-            most = len(best[0].path) - 1 if best else _NEVER - 1
+            most = (len(best[0].path) if best else below) - 1
             if least > most:
                 break
             if not exact:

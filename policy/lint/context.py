@@ -5,10 +5,11 @@ Reads no files and reports no findings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 
 from ringfence.policy.analysis.agent_kinds import agents
-from ringfence.policy.analysis.pattern_queries import Budget, Wanted, Witness
+from ringfence.policy.analysis.pattern_queries import Budget, Unless, Wanted, Witness
 from ringfence.policy.analysis.verdict_queries import (
     EVERY_EFFECT,
     QueryContext,
@@ -19,6 +20,7 @@ from ringfence.policy.analysis.verdict_queries import (
     pairs,
 )
 from ringfence.policy.evaluation.engine import Engine
+from ringfence.policy.lint.earlier_answers import Answer, Answers, Change, Map, Question
 from ringfence.policy.model import Effect, Limit, Rule
 from ringfence.policy.patterns.matcher import Matcher
 from ringfence.policy.patterns.syntax import Fold, Folding
@@ -35,14 +37,21 @@ class LintContext:
     """
 
     def __init__(
-        self, policy: Engine, files: frozenset[str] | None, budget: Budget, fold: Fold = Folding.NONE
+        self,
+        policy: Engine,
+        files: frozenset[str] | None,
+        budget: Budget,
+        fold: Fold = Folding.NONE,
+        answers: Answers | None = None,
     ) -> None:
         self.policy = policy
         self.budget = budget
         self.files = files
         self.fold = fold
-        commands = policy.commands
-        self.questions = VerdictQueries([policy], (*commands.discard, *commands.through), budget, fold)
+        self.answers = Answers(policy, fold) if answers is None else answers
+        more = (*policy.commands.discard, *policy.commands.through)
+        more += tuple(change.pattern for change in self.answers.changed)
+        self.questions = VerdictQueries([policy], more, budget, fold)
         self.names = agents([policy], budget=budget)
         self.pairs = pairs([policy])
         self.dead: set[tuple[str | None, str, int]] = set()
@@ -72,6 +81,74 @@ class LintContext:
             self._machines[id(rules)] = machine
         state = machine.at(witness.path)
         return sorted((state.directory if witness.directory else state.file).last.values())
+
+    def question(self, what: tuple[str, ...], place: Map, rules: Sequence[Rule], at: int) -> Question:
+        """Return a question about one rule of a map."""
+        return Question(what, place, at, self.questions.numbered(rules).numbers[at])
+
+    def still(self, question: Question) -> bool:
+        """Whether an earlier path is an answer still."""
+        answer = self.answers.earlier(question)
+        self.budget.spend(1)
+        if answer is None or answer.witness is None or self._touched(question, answer, self.answers.changed):
+            return False
+        self.answers.note(question, answer)
+        return True
+
+    def nearest(
+        self,
+        question: Question,
+        changes: Sequence[Change],
+        ways: Callable[[Change | None], Iterable[Wanted]],
+        unless: Unless = lambda _: False,
+    ) -> Answer:
+        """Return the shortest path of some ways, as an answer.
+
+        Where an earlier path is an answer still, only the ways that a change opens are searched for a
+        shorter one.
+        """
+        ask, number = self.questions.automaton, self.questions.number
+        answer = self.answers.earlier(question)
+        self.budget.spend(1)
+        if answer is None or self._touched(question, answer, changes):
+            found = ask.nearest(ways(None), unless=unless)
+            answer = Answer(*found) if found else Answer(None)
+        else:
+            for change in changes:
+                if ask.share(question.pattern, number[change.pattern], answer.least):
+                    found = ask.nearest(ways(change), unless=unless, below=answer.least)
+                    answer = Answer(*found) if found else answer
+        self.answers.note(question, answer)
+        return answer
+
+    @cached_property
+    def regions(self) -> dict[Change, Wanted]:
+        """Every change since the earlier answers, with the paths that the changed rule decides in its map."""
+        ask = self.questions
+        return {
+            change: Wanted(
+                ((ask.number[change.pattern],),), ask.numbered(rules).after[len(rules) - change.end]
+            )
+            for _, _, rules in self.maps()
+            for change in self.answers.changes(rules)
+        }
+
+    def opened(self, where: QueryContext) -> dict[Change, Wanted]:
+        """Return the regions of the maps of a context."""
+        if not self.regions:
+            return {}
+        lists = {id(rules): rules for ladder in where.ladders for tier in ladder for rules in tier}
+        changes = (change for rules in lists.values() for change in self.answers.changes(rules))
+        return {change: self.regions[change] for change in changes}
+
+    def _touched(self, question: Question, answer: Answer, changes: Iterable[Change]) -> bool:
+        """Whether a changed rule matches the path of an answer."""
+        witness = answer.witness
+        number, near = self.questions.number, self.questions.automaton.near
+        return witness is not None and any(
+            near(number[change.pattern]) >> question.pattern & 1 and change.matches(witness)
+            for change in changes
+        )
 
     def denied(self, tier: Tier) -> list[Wanted]:
         """Return the ways for one of the policy's tiers to deny."""

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
-from ringfence.policy.analysis.verdict_queries import QueryContext, Tier, judge, only
+from ringfence.policy.analysis.shortest_witness import Witness
+from ringfence.policy.analysis.verdict_queries import ANYTHING, QueryContext, Tier, judge, only
+from ringfence.policy.analysis.wanted_paths import Wanted
 from ringfence.policy.lint.codes import Finding
 from ringfence.policy.lint.context import LintContext, listed, rule_text
+from ringfence.policy.lint.earlier_answers import Answer, Question
 from ringfence.policy.model import ACTIONS, WRITE_KINDS, Effect, Rule
+
+_DECIDES: Final = ("decides",)
+_MATTERS: Final = ("matters",)
 
 
 def dead_rules(lint: LintContext) -> Iterator[Finding]:
     """Yield rules that decide nothing: covered in their own map, or by rules that are compared before."""
     for owner, key, rules in lint.maps():
         for at, rule in enumerate(rules):
-            if not lint.own(rule):
+            if not lint.own(rule) or lint.still(lint.question(_DECIDES, (owner, key), rules, at)):
                 continue
             if lint.questions.automaton.find([lint.questions.is_last(rules, at)], first=True) is None:
                 lint.dead.add((owner, key, at))
@@ -26,21 +34,24 @@ def dead_rules(lint: LintContext) -> Iterator[Finding]:
                     f"{rule_text(rule)} under {key} can never decide: {listed(by)} {verb} it",
                     rule.where,
                 )
-            elif not _decides(lint, owner, key, at) and not _matters(lint, owner, key, rules, at):
+            elif path := _decides(lint, owner, key, at):
+                lint.answers.note(lint.question(_DECIDES, (owner, key), rules, at), Answer(path, 0))
+            elif not _matters(lint, owner, key, rules, at):
                 # A rule that decides nothing may still prevent a stricter rule of its map from deciding.
                 lint.dead.add((owner, key, at))
                 yield _outside(lint, owner, key, rules, at)
 
 
-def _decides(lint: LintContext, owner: str | None, key: str, at: int) -> bool:
+def _decides(lint: LintContext, owner: str | None, key: str, at: int) -> Witness | None:
+    """Return a path that a rule decides for some agent, tool and action; None if there is none."""
     for where, ladder, tier, place in lint.contexts(owner, key):
         found = lint.questions.automaton.find(lint.deciding(where, ladder, tier, place, at), first=True)
         if found is not None:
             rule = where.ladders[ladder][tier][place][at]
             rule_text = judge(where, found)[1]
             assert rule_text is rule, f"{found}: {rule_text} decides, not {rule}"
-            return True
-    return False
+            return found
+    return None
 
 
 def _outside(lint: LintContext, owner: str | None, key: str, rules: Sequence[Rule], at: int) -> Finding:
@@ -71,37 +82,72 @@ def idle_rules(lint: LintContext) -> Iterator[Finding]:
         for at, rule in enumerate(rules):
             if not lint.own(rule) or (owner, key, at) in lint.dead:
                 continue
-            if not _matters(lint, owner, key, rules, at):
+            question = lint.question(_MATTERS, (owner, key), rules, at)
+            if lint.still(question):
+                continue
+            path = _matters(lint, owner, key, rules, at, _opened(lint, question))
+            lint.answers.note(question, Answer(path, 0))
+            if path is None:
                 yield Finding("idle-rule", f"{rule_text(rule)} under {key} changes no verdict", rule.where)
 
 
-def _matters(lint: LintContext, owner: str | None, key: str, rules: Sequence[Rule], at: int) -> bool:
+def _opened(lint: LintContext, question: Question) -> list[Wanted] | None:
+    """Return the paths on which an edit may have changed that a rule was idle; None: on any path."""
+    answer = lint.answers.earlier(question)
+    if answer is None or answer.witness is not None:
+        return None
     ask = lint.questions
-    region = ask.is_last(rules, at)
-    if _shown(lint, owner, key, rules, at):
-        return True
+    return [
+        # In its own map, the rule that would decide without it counts too.
+        Wanted(((ask.number[change.pattern],),)) if change.place == question.place else region
+        for change, region in lint.regions.items()
+        if ask.automaton.near(question.pattern) >> ask.number[change.pattern] & 1
+    ]
+
+
+def _matters(  # noqa: PLR0913  a rule by its map and index, and the paths that count
+    lint: LintContext,
+    owner: str | None,
+    key: str,
+    rules: Sequence[Rule],
+    at: int,
+    regions: Sequence[Wanted] | None = None,
+) -> Witness | None:
+    """Return a path with another verdict without the rule, in one of the regions; None if there is none."""
+    ask = lint.questions
+    if regions is None and (shown := _shown(lint, owner, key, rules, at)):
+        return shown
     for where, ladder, tier, place in lint.contexts(owner, key):
+        own = ask.is_last(rules, at)
         free = replace(where, floor=())  # mandatory rules are the same with and without it
         with_it = _with_map(free, ladder, tier, place, (rules[at],))
         without = _with_map(free, ladder, tier, place, tuple(rules[:at]))
+        for earlier in where.ladders[ladder][:tier]:  # where one of these decides, the rule is not asked
+            for more in earlier:
+                own &= ask.none_of(more)
         effects = sorted(Effect, key=lambda effect: effect is not rules[at].effect)
-        for one in effects:
-            ways = [wanted & region for wanted in ask.verdict(with_it, one)]
+        for one, region in itertools.product(effects, [ANYTHING] if regions is None else regions):
+            ways = _within(ask.verdict(with_it, one), own & region)
             for other in Effect:
                 if other is not one and ways:
                     under = ask.floor_below(where.floor, Effect(max(one, other) - 1))
                     below = [wanted & under for wanted in ways]
-                    both = ask.both(below, list(ask.verdict(without, other)))
-                    if ask.automaton.find(both, first=True) is not None:
-                        return True
-    return False
+                    both = ask.both(below, _within(ask.verdict(without, other), own & region))
+                    if found := ask.automaton.find(both, first=True):
+                        return found
+    return None
 
 
-def _shown(lint: LintContext, owner: str | None, key: str, rules: Sequence[Rule], at: int) -> bool:
-    """Whether an example of a path that a rule matches has another verdict without the rule."""
+def _within(ways: Iterable[Wanted], region: Wanted) -> list[Wanted]:
+    """Return the parts of ways that are in a region, without those that are impossible at first sight."""
+    return [wanted for each in ways if not (wanted := each & region).impossible()]
+
+
+def _shown(lint: LintContext, owner: str | None, key: str, rules: Sequence[Rule], at: int) -> Witness | None:
+    """Return an example of a path that a rule matches with another verdict without the rule, or None."""
     ask = lint.questions
     region, numbered = ask.is_last(rules, at), ask.numbered(rules)
-    for _, matched in ask.automaton.examples(numbered.numbers[at]):
+    for witness, matched in ask.automaton.examples(numbered.numbers[at]):
         if not region.fits(matched):
             continue
         before = numbered.last(matched, at)
@@ -112,8 +158,8 @@ def _shown(lint: LintContext, owner: str | None, key: str, rules: Sequence[Rule]
             floor = _floor(lint, where, matched)
             one, other = (_message(lint, where, matched, rules, mine) for mine in (rules[at].effect, without))
             if max(floor, one) is not max(floor, other):
-                return True
-    return False
+                return witness
+    return None
 
 
 def _message(

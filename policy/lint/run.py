@@ -15,9 +15,10 @@ from ringfence.policy.lint.command_lanes import lanes
 from ringfence.policy.lint.command_rules import command_rules
 from ringfence.policy.lint.context import LintContext
 from ringfence.policy.lint.dead_rules import dead_rules, idle_rules
+from ringfence.policy.lint.earlier_answers import LintMemory
 from ringfence.policy.lint.evadable_limits import past_commands, per_call
 from ringfence.policy.lint.overlaps import allows_that_cut, denies_that_cut, kinds_overridden, loosening
-from ringfence.policy.lint.policy_views import combined, views_of
+from ringfence.policy.lint.policy_views import View, combined, views_of
 from ringfence.policy.lint.special_entries import ended, unused_sets, without_effect
 from ringfence.policy.lint.suspicious_patterns import suspects
 from ringfence.policy.lint.unreachable_limits import limits
@@ -28,40 +29,48 @@ _LESS = frozenset({"idle-rule", "kind-key-overridden"})  # nothing to say of wha
 _DEAD = frozenset({"dead-rule", "kind-key-settled", "tool-key-settled"})
 
 
-def lint(
+def lint(  # noqa: PLR0913  a policy, and what it is looked at with
     policy: Engine,
     *,
     files: frozenset[str] | None = None,
     budget: Budget | None = None,
     fold: Fold = Folding.NONE,
     now: float | None = None,
+    memory: LintMemory | None = None,
 ) -> list[Finding]:
     """Return the findings about the rules of these files (as `Where.file` names them), or of all files.
 
     `fold`: differences between names that the workspace's file system ignores. `now`: the time, in seconds
-    since 1970, for entries that end; None: all of them count at first.
+    since 1970, for entries that end; None: all of them count at first. `memory`: the answers of the lint
+    before the last edit; the findings are the same, apart from which of several shortest paths is named.
     """
-    budget = budget or Budget()
+    budget, memory = budget or Budget(), memory or LintMemory()
     if not policy.special:
-        return _findings(policy, LINTS, files, budget, fold)
+        return _findings(View(policy), LINTS, files, budget, fold, memory)
     current = policy if now is None else policy.at(now)
     views = views_of(current)
     parts = [Budget(budget.work // len(views), budget.expired) for _ in views]
     found = [
-        (view, _findings(view.policy, LINTS if view.policy is current else OF_RULES, files, part, fold))
+        (view, _findings(view, LINTS if view.policy is current else OF_RULES, files, part, fold, memory))
         for view, part in zip(views, parts, strict=True)
     ]
     over = ended(policy, files, now) if now is not None else ()
     return sorted(dict.fromkeys([*over, *combined(found)]), key=place_of)
 
 
-def _findings(
-    policy: Engine, lints: Iterable[str], files: frozenset[str] | None, budget: Budget, fold: Fold
+def _findings(  # noqa: PLR0913  those of `lint`, for one view
+    view: View,
+    lints: Iterable[str],
+    files: frozenset[str] | None,
+    budget: Budget,
+    fold: Fold,
+    memory: LintMemory,
 ) -> list[Finding]:
     """Return the findings of these lints about the entries that count plainly."""
     names = list(lints)
+    answers = memory.begin(view.when, view.policy, fold)
     try:
-        lint = LintContext(policy, files, budget, fold)
+        lint = LintContext(view.policy, files, budget, fold, answers)
     except Undecided as error:
         return [Finding("too-complex", f"the rules: {error}")]
     found: list[Finding] = []
@@ -78,6 +87,8 @@ def _findings(
             break
         _sort_in(name, run(lint, name), found, cut)
     found += [finding for each in cut.values() for finding in each]
+    answers.close(complete=not (budget.expired is not None and budget.expired()))
+    memory.keep(view.when, answers)
     dead = {finding.where for finding in found if finding.code in _DEAD}
     kept = (each for each in found if each.code not in _LESS or each.where not in dead)
     return sorted(dict.fromkeys(kept), key=place_of)

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringfence.policy import Policy
-from ringfence.policy.analysis.diff import _common, compare
+from ringfence.policy.analysis.diff import compare
 from ringfence.policy.analysis.prove import prove
+from ringfence.policy.analysis.rule_alignment import common
 from ringfence.policy.analysis.shortest_witness import Budget
 from ringfence.policy.evaluation.cases import check
 from ringfence.policy.lint.invariants import broken
@@ -148,7 +149,7 @@ def test_prove_and_diff_say_so_too(ringfence: Ringfence, policy: object, workspa
 def test_rules_in_the_same_order_are_found_in_both(order: list[int], effects: list[Effect]) -> None:
     one = [Rule("global", None, "write", f"p{n // 2}", effect) for n, effect in enumerate(effects)]
     other = [one[n] for n in order]
-    found = _common(one, other)
+    found = common(one, other)
     assert found == sorted(found)
     assert all(one[n] == other[m] for n, m in found)
     assert all(a[0] < b[0] and a[1] < b[1] for a, b in itertools.pairwise(found))

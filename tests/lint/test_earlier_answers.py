@@ -1,0 +1,86 @@
+"""A lint that knows the answers of the lint before an edit says what a lint that knows nothing says."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ringfence.policy import Policy, loads
+from ringfence.policy.analysis.shortest_witness import Budget
+from ringfence.policy.lint.codes import Finding
+from ringfence.policy.lint.earlier_answers import LintMemory
+from ringfence.policy.lint.run import lint
+from tests.property.test_policy_judge import policies
+
+# Without a dot, as with one a path may have a letter more than the shortest has.
+names = st.sampled_from(["a", "b", "ab", "*", "a*", "*b", "?", "**", "[ab]", "ba", "b*a"])
+patterns = st.builds(
+    lambda front, parts, end: front + "/".join(parts) + end,
+    st.sampled_from(["", "", "/"]),
+    st.lists(names, min_size=1, max_size=3),
+    st.sampled_from(["", "", "/"]),
+)
+effects = st.sampled_from(["allow", "ask", "deny"])
+
+
+def told(findings: list[Finding]) -> list[tuple[str, str, int]]:
+    return [(each.code, str(each.where), len(each.path or "")) for each in findings]
+
+
+def edited(policy: dict[str, Any], data: Any) -> dict[str, Any]:
+    """The policy with one rule changed, removed, added or moved, or with another mandatory item."""
+    out: dict[str, Any] = json.loads(json.dumps(policy))
+    owners = [out, *out["agents"].values()]
+    places = [
+        (owner["rules"], key)
+        for owner in owners
+        for key, listed in owner["rules"].items()
+        if isinstance(listed, dict)
+    ]
+    if not places or data.draw(st.integers(0, 9)) == 0:
+        out["mandatory"] = out["mandatory"][1:]
+        return out
+    rules, key = data.draw(st.sampled_from(places))
+    listed = list(rules[key].items())
+    at = data.draw(st.integers(0, len(listed) - 1))
+    new = data.draw(patterns), data.draw(effects)
+    kind = data.draw(st.sampled_from(["effect", "pattern", "remove", "add", "add", "move"]))
+    if kind == "effect":
+        listed[at] = listed[at][0], new[1]
+    elif kind == "pattern":
+        listed[at] = new[0], listed[at][1]
+    elif kind == "remove" and len(listed) > 1:
+        del listed[at]
+    elif kind == "move":
+        listed.insert(data.draw(st.integers(0, len(listed) - 1)), listed.pop(at))
+    else:
+        listed.insert(at, new)
+    rules[key] = dict(listed)
+    return out
+
+
+def policy_of(content: dict[str, Any]) -> Policy:
+    return loads(json.dumps({"version": 1, **content}, indent=1))
+
+
+@given(policies, st.data())
+@settings(max_examples=150, deadline=None)
+def test_findings_after_edits_are_those_of_a_lint_without_memory(policy: dict[str, Any], data: Any) -> None:
+    memory = LintMemory()
+    for _ in range(data.draw(st.integers(2, 4))):
+        if data.draw(st.integers(0, 4)) == 0:  # an edit comes before the lint has ended
+            lint(
+                policy_of(policy), memory=memory, budget=Budget(expired=_after(data.draw(st.integers(0, 60))))
+            )
+        else:
+            assert told(lint(policy_of(policy), memory=memory)) == told(lint(policy_of(policy)))
+        policy = edited(policy, data)
+    assert told(lint(policy_of(policy), memory=memory)) == told(lint(policy_of(policy)))
+
+
+def _after(questions: int) -> Any:
+    left = iter(range(questions))
+    return lambda: next(left, None) is None
