@@ -47,6 +47,11 @@ class FileText:
         return self.raw[: encoding(self.raw).mark] + data.decode(UTF_8).encode(self.codec)
 
 
+def text_of(data: bytes) -> bytes:
+    """Return the text of a file as UTF-8, where how it is encoded does not matter."""
+    return data if encoding(data).codec == UTF_8 else file_text(data).data
+
+
 def file_text(data: bytes) -> FileText:
     """Return the text of a file; a content in no known encoding is returned as it is."""
     how = encoding(data)

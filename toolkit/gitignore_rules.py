@@ -5,7 +5,7 @@ Reads no file. Matches characters, where Git matches bytes. Source: gitignore(5)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,6 +27,7 @@ GIT: Final = ".git"
 GITIGNORE: Final = ".gitignore"
 _ROOT: Final = "."
 _MAX_LINES: Final = 2_000
+_MAX_NAMES: Final = 10_000  # whose lines are remembered
 
 # Ranges of POSIX character classes in ASCII, which is what Git knows of them.
 _CLASSES: Final = {
@@ -102,22 +103,39 @@ class GitignoreRules:
             self._rules.append(rule)
         self._by_last_name = list(last_names.values())
         self._index = NameIndex(last_names)
+        self._known: dict[str, tuple[int, ...]] = {}
 
     def ignores(self, path: str, directory: bool) -> bool | None:
         """Whether a path, relative to the file's directory, is ignored; None if no line matches it.
 
         The directories above the path are not considered: what is in an ignored directory is ignored.
         """
-        name = self._compared(path.rpartition("/")[2])
-        found = [rule for index in self._index.find(name) for rule in self._by_last_name[index]]
+        found = self._ending_with(path.rpartition("/")[2])
         if not found:
             return None
         parts = [self._compared(part) for part in path.split("/")]
-        for number in sorted(found, reverse=True):
+        for number in found:
             rule = self._rules[number]
             if (directory or not rule.directory) and rule.matches(parts):
                 return not rule.negated
         return None
+
+    def mentions(self, names: Collection[str]) -> bool:
+        """Whether a line may match a path that ends with one of these names."""
+        found = set(map(self._known.get, names))
+        return any(map(self._ending_with, names)) if None in found else any(found)
+
+    def _ending_with(self, name: str) -> tuple[int, ...]:
+        """Return the lines whose last name matches, the last one first."""
+        found = self._known.get(name)
+        if found is None:
+            fits = self._index.find(self._compared(name))
+            lines = [line for index in fits for line in self._by_last_name[index]]
+            found = tuple(sorted(lines, reverse=True))
+            if len(self._known) >= _MAX_NAMES:
+                self._known.clear()
+            self._known[name] = found
+        return found
 
     def _compared(self, name: str) -> str:
         return folded(as_matched(name), self._fold)
@@ -136,6 +154,11 @@ def is_ignored(rules: Applied, path: str, directory: bool) -> bool:
         if found is not None:
             return found
     return False
+
+
+def are_mentioned(rules: Applied, names: Collection[str]) -> bool:
+    """Whether any of these names in one directory may be Git's own or ignored; False is certain."""
+    return GIT in names or any(own.mentions(names) for _, own in rules)
 
 
 def _lines(text: str) -> Iterator[str]:

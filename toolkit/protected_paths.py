@@ -6,7 +6,8 @@ Pure, except that it resolves the links to protected files. Every path is checke
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
 
 from ringfence.policy.byte_names import from_disk
 from ringfence.policy.patterns.syntax import Fold, Folding, folded
@@ -20,7 +21,8 @@ TASKS = "@tasks"  # the task store's name in paths; at a workspace's root it is 
 ASIDE = (".", "-")  # what follows a log's name in the names of its rotated copies: `log.1`, `log-20261128.gz`
 
 _MAX_LINKS = 40  # as many as the kernel follows
-_FIRST = (OWN_DIRECTORY[0], TASKS[0])  # case folding maps no other character to these
+_FIRST = frozenset((OWN_DIRECTORY[0], TASKS[0]))  # case folding maps no other character to these
+_first_of = itemgetter(0)
 
 
 class Protection:
@@ -123,6 +125,10 @@ class Protection:
             return False
         own = folded(name, self._fold)
         return own.startswith(TEMPORARY) or (path == paths.ROOT and own in (OWN_DIRECTORY, TASKS))
+
+    def may_hide(self, names: Iterable[str]) -> bool:
+        """Whether `hides` may hold for one of these names in some directory; False is certain."""
+        return not _FIRST.isdisjoint(map(_first_of, names))
 
 
 def links_to(absolute: str) -> Iterator[str]:

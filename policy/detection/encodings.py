@@ -38,15 +38,21 @@ class Encoding:
         return text.encode(self.codec, self.errors)
 
 
+_PLAIN = Encoding("utf-8", "surrogateescape", 0)
+_FIRST_OF_MARKS = {mark[:1] for mark in (*_UTF16, *_UTF32, codecs.BOM_UTF8)}
+
+
 def encoding(data: bytes) -> Encoding:
     """Return how these bytes are read."""
+    if data[:1] not in _FIRST_OF_MARKS:
+        return _PLAIN
     wide = _UTF32.get(data[:4])
     if wide and _is_valid(data[4:], wide):
         return Encoding(wide, "strict", 4)
     codec = _UTF16.get(data[:2])
     if codec:
         return Encoding(codec, "surrogatepass", 2)
-    return Encoding("utf-8", "surrogateescape", 3 if data.startswith(codecs.BOM_UTF8) else 0)
+    return Encoding("utf-8", "surrogateescape", 3) if data.startswith(codecs.BOM_UTF8) else _PLAIN
 
 
 def _is_valid(data: bytes, codec: str) -> bool:

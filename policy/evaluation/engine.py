@@ -256,6 +256,22 @@ class Engine:
 
         return judge
 
+    def allows_files(  # noqa: PLR0913  as `within`, for many names
+        self, agent: str, tool: str, action: str, path: str, names: Collection[str], *, fold: Fold = False
+    ) -> bool:
+        """Return whether the verdict on every file with one of these names directly in the directory `path`
+        is allow. ValueError as in `verdict`.
+        """
+        query = self._queries.get((agent, tool, action)) or self._query(agent, tool, action)
+        machine = self._machines.get(fold) or self._machine(fold)
+        for found in machine.leaves(machine.inside(path), names):
+            first = found.first
+            known = first[1] if first[0] == query.number else found.memo.get(query.number)
+            verdict = self._judged(machine, found, query) if known is None else known
+            if verdict[0] is not Effect.ALLOW:  # type: ignore[index]
+                return False
+        return True
+
     def opens_below(self, agent: str, tool: str, action: str, path: str, *, fold: Fold = False) -> bool:
         """Return whether any path below the directory `path` may have another verdict than deny.
 

@@ -8,7 +8,7 @@ backtracks.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from ringfence.policy.byte_names import as_matched
@@ -142,6 +142,14 @@ class Matcher:
             return other
         found = state.files.get(kind)
         return found if found is not None else self._leaf(state, kind)
+
+    def leaves(self, state: MatcherState, names: Collection[str]) -> set[Matches]:
+        """Return the different matches of files with these names in the directory of a state.
+
+        Names that no pattern distinguishes are compared once.
+        """
+        known = dict(zip(map(self._kinds_of.get, names), names, strict=True))
+        return {self.leaf(state, name) for name in (names if None in known else known.values())}
 
     def inside(self, path: str) -> MatcherState:
         """Return the state from which `step` leads to the names directly in a directory."""

@@ -266,6 +266,17 @@ class NameMatcher:
             at += size
         return at <= end or self._single
 
+    def among(self, names: Iterable[str]) -> list[str]:
+        """Return the names that match."""
+        if self._middle or self._single or not self._plain:
+            return list(filter(self.fits, names))
+        head, tail, least = self._head, self._tail, self._least
+        return [
+            name
+            for name in names
+            if name.startswith(head) and name.endswith(tail) and len(name) >= least  # type: ignore[arg-type]
+        ]
+
 
 Piece = str | re.Pattern[str]
 

@@ -15,7 +15,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import Delete, Entry, MakeDirectory, Move, Place, Plan, Stat, Write
 from ringfence.toolkit.plan.content import sha256
 from ringfence.toolkit.tools import TOOLS
-from ringfence.toolkit.workspace.view import Screened
+from ringfence.toolkit.workspace.screened import Screened
 
 
 class Tree:
@@ -87,8 +87,11 @@ class Tree:
         below = [name for name in names if paths.is_below(name, place.real)]
         return tuple(Entry(name, stat) for name in below if (stat := self.stat(name)))
 
-    def walk(self, place: Place, *, include_ignored: bool = True) -> Iterator[Entry]:
+    def walk(self, place: Place, *, include_ignored: bool = True, **_: Any) -> Iterator[Entry]:
         return (entry for entry in self.tree(place) if self.may_read(entry.path))
+
+    def check(self) -> None:
+        """Nobody gives up."""
 
     def list(self, place: Place, *, kinds_only: bool = False) -> list[Entry]:
         return [entry for entry in self.walk(place) if paths.parent(entry.path) == place.real]

@@ -11,7 +11,9 @@ import pytest
 
 from ringfence.policy import Policy
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import Stat
 from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.local.directory import LocalFolder
 
 
 @pytest.mark.parametrize(
@@ -35,7 +37,16 @@ def test_what_cannot_be_read_is_counted(
                 raise CallError(code, "no", where="a")
             return read(spot, *rest)
 
+        # A file of a walk is read in its open directory, and one that the call names by its spot.
+        in_folder = LocalFolder.read
+
+        def fails_in(folder: LocalFolder, name: str, limit: int | None, judged: Stat | None) -> bytes:
+            if name == "a":
+                raise CallError(code, "no", where="a")
+            return in_folder(folder, name, limit, judged)
+
         monkeypatch.setattr(session.workspace.backend, "read", fails)
+        monkeypatch.setattr(LocalFolder, "read", fails_in)
         answer = session.call({"tool": "search_text", "arguments": {"query": "needle"}})
         one = session.call({"tool": "search_text", "arguments": {"query": "needle", "path": "a"}})
     assert answer.content == f"b:1: needle\n\n1 matching line in 1 file (not searched: {said})"

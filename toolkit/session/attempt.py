@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -179,6 +179,12 @@ class Attempt:
     def judged_within(self, path: str) -> Callable[[str, bool], Effect]:
         """Return `judged_effect` of reading, as a function like that of `within`."""
         return self.policy.within(self.context.agent, self.known_tool.name, "read", path, fold=self.fold)
+
+    def allows_files(self, path: str, names: Collection[str]) -> bool:
+        """Whether reading every file with one of these names directly below the path is allowed."""
+        return not self.enforcing or self.policy.allows_files(
+            self.context.agent, self.known_tool.name, "read", path, names, fold=self.fold
+        )
 
     def spots(self) -> dict[str, Any]:
         """Return the handles of the judged places, by canonical path."""

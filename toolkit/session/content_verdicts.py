@@ -28,7 +28,7 @@ from ringfence.toolkit.session.secret_marks import MarkedPlace, SecretMarks
 from ringfence.toolkit.storage.backend import at
 from ringfence.toolkit.text import escape
 from ringfence.toolkit.workspace.readable_paths import aliased
-from ringfence.toolkit.workspace.view import Screen, Screened
+from ringfence.toolkit.workspace.screened import Screen, Screened
 
 Rules = Mapping[Detector, Decision]
 _OUTPUT = "output"  # stands for any file that a command may show

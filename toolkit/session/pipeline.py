@@ -31,7 +31,8 @@ from ringfence.toolkit.storage.guarantees import unrestorable
 from ringfence.toolkit.text import escape, plural
 from ringfence.toolkit.tools import TOOLS, Tool
 from ringfence.toolkit.undo.overlay import Overlay
-from ringfence.toolkit.workspace.view import Screen, View
+from ringfence.toolkit.workspace.screened import Screen
+from ringfence.toolkit.workspace.view import View
 
 
 def run(
@@ -94,6 +95,7 @@ def _view(attempt: Attempt, progress: Progress, approve: Callable[[Attempt, Plan
         contents=attempt.contents,
         check=progress.check,
         opens_below=attempt.opens_below,
+        allows_files=attempt.allows_files,
         run=partial(_run, attempt, progress, approve),
         screen=_screen(attempt),
         reads=lambda path: not attempt.enforcing or agent_view.may_read_file(attempt, path),

@@ -5,7 +5,7 @@ Pure: compares names only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from ringfence.policy.byte_names import as_matched
 from ringfence.policy.patterns.matcher import Matcher
@@ -14,6 +14,8 @@ from ringfence.policy.patterns.syntax import CROSS, Branch, PatternError, parse
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.paths import ROOT
 from ringfence.toolkit.plan.changes import DIRECTORY, Entry
+
+_KNOWN = 256  # directories in which is remembered what a name has to match
 
 # None is `**`.
 _Segment = NameMatcher | None
@@ -25,11 +27,38 @@ class Names:
     def __init__(self, pattern: str, base: str, parameter: str) -> None:
         self._base = base
         self._branches = [(branch.directory, _segments(branch)) for branch in _parsed(pattern, parameter)]
+        self._known: dict[tuple[str, bool], list[_Segment]] = {}
 
     def match(self, entry: Entry) -> bool:
-        parts = below(entry.path, self._base).split("/")
-        is_directory = entry.stat.kind == DIRECTORY
-        return any(_fits(segments, parts) for only, segments in self._branches if is_directory or not only)
+        """Whether the pattern names the entry."""
+        above, _, name = entry.path.rpartition("/")
+        return any(_is(last, name) for last in self._lasts(above or ROOT, entry.stat.kind == DIRECTORY))
+
+    def among(self, path: str, files: list[str]) -> Collection[str]:
+        """Return those of the files in the directory at `path` that the pattern names."""
+        lasts = self._lasts(path, False)
+        if None in lasts:
+            return files
+        if "\\" in "".join(files):
+            return {name for name in files if any(_is(last, name) for last in lasts)}
+        return {name for last in lasts if last is not None for name in last.among(files)}
+
+    def _lasts(self, path: str, directory: bool) -> list[_Segment]:
+        """Return what a name in the directory at `path` has to match: one of these segments."""
+        known = self._known.get((path, directory))
+        if known is not None:
+            return known
+        parts = [] if path == self._base else below(path, self._base).split("/")
+        lasts = [
+            segment
+            for only, segments in self._branches
+            if directory or not only
+            for segment in _next(segments, parts)
+        ]
+        if len(self._known) >= _KNOWN:
+            self._known.clear()
+        self._known[path, directory] = lasts
+        return lasts
 
 
 def _parsed(pattern: str, parameter: str) -> tuple[Branch, ...]:
@@ -44,8 +73,16 @@ def _segments(branch: Branch) -> list[_Segment]:
     return [None if segment is CROSS else NameMatcher(segment) for segment in branch.segments]
 
 
-def _fits(segments: list[_Segment], parts: list[str]) -> bool:
-    """Whether the segments match all of these names; all possibilities are followed at once."""
+def _is(segment: _Segment, name: str) -> bool:
+    return segment is None or segment.fits(as_matched(name))
+
+
+def _next(segments: list[_Segment], parts: list[str]) -> list[_Segment]:
+    """Return the segments of which one has to match the name after these, and with that all of them have
+    matched; all possibilities are followed at once.
+    """
+    if len(segments) == 2 and segments[0] is None:
+        return segments[1:]  # a name anywhere, as most patterns are
     places = _open(segments, {0})
     for part in parts:
         after = set()
@@ -56,7 +93,12 @@ def _fits(segments: list[_Segment], parts: list[str]) -> bool:
             elif segment.fits(as_matched(part)):
                 after.add(place + 1)
         places = _open(segments, after)
-    return len(segments) in places
+    end = len(segments)
+    return [
+        segments[place]
+        for place in sorted(places - {end})
+        if end in _open(segments, {place if segments[place] is None else place + 1})
+    ]
 
 
 def _open(segments: list[_Segment], places: set[int]) -> set[int]:

@@ -40,10 +40,11 @@ class Tally:
         self.total += 1
         if directory:
             return
-        self._folders[paths.parent(path)] += 1
-        name = path.rpartition("/")[2]
-        if "." in name[1:]:
-            self._endings[name.rpartition(".")[2]] += 1
+        above, _, name = path.rpartition("/")
+        self._folders[above or paths.ROOT] += 1
+        first, dot, ending = name.rpartition(".")
+        if dot and first:
+            self._endings[ending] += 1
 
     def fields(self) -> dict[str, Any]:
         """Return the fields about the folders that hold most, if there are any below the base."""

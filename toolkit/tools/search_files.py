@@ -21,7 +21,9 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     place = view.place("path")
     preconditions.directory(place)
     wanted = Names(arguments["pattern"], place.real, "pattern")
-    entries = view.walk(place, include_ignored=arguments["include_ignored"])
+    entries = view.walk(
+        place, include_ignored=arguments["include_ignored"], kinds_only=True, wanted=wanted.among
+    )
     walked = excluding(entries, place.real, arguments["exclude_patterns"])
     matching = (entry for entry in walked if wanted.match(entry))
     found, tally = shown_and_counted(matching, view, place.real, MAX_FOUND)

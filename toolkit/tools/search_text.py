@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ringfence.policy.detection.linear_regex import Budget, Matcher, PatternError, WorkExceeded
 from ringfence.policy.model import Amount
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.file_text import file_text
+from ringfence.toolkit.file_text import text_of
 from ringfence.toolkit.paths import parent
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Entry, Place, Plan
 from ringfence.toolkit.text import decode, escape, is_binary, plural, size, split_lines
@@ -58,6 +58,8 @@ class _Search:
     """Results so far, and the reason if the search ended early."""
 
     find: Find
+    # Whether a text may have a line with a match; False is certain, and cheaper than to look at each line.
+    may_have: Callable[[str], bool]
     deadline: float
     # Files that were walked, and lines that were found.
     files: Tally
@@ -86,11 +88,13 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     """Plan no change; answer with the lines that hold a text or match a regular expression in linear time."""
     place = view.place("path")
     stat = preconditions.present(place, f"'{preconditions.shown(place)}' not found")
-    find = _finder(arguments["query"], regex=arguments["regex"], ignore_case=arguments["ignore_case"])
+    find, may_have = _finder(
+        arguments["query"], regex=arguments["regex"], ignore_case=arguments["ignore_case"]
+    )
     around = int(arguments["before"]), int(arguments["after"])
     base = place.real if stat.kind == DIRECTORY else parent(place.real)
     files, lines = Tally(base), Tally(base)
-    search = _Search(find, time.monotonic() + MAX_SECONDS, files, lines, around)
+    search = _Search(find, may_have, time.monotonic() + MAX_SECONDS, files, lines, around)
     if stat.kind == DIRECTORY:
         with view.reading_ahead(_files(arguments, view, place), MAX_FILE) as entries:
             _look_through(search, entries, view)
@@ -108,12 +112,16 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     )
 
 
-def _finder(query: str, *, regex: bool, ignore_case: bool) -> Find:
+def _finder(query: str, *, regex: bool, ignore_case: bool) -> tuple[Find, Callable[[str], bool]]:
+    """Return the function that finds a match in a line, and one that says whether a text may have one."""
     if not regex:
         if ignore_case:
             literal = re.compile(re.escape(query), re.IGNORECASE)
-            return lambda line: -1 if (found := literal.search(line)) is None else found.start()
-        return lambda line: line.find(query)
+            return (
+                lambda line: -1 if (found := literal.search(line)) is None else found.start(),
+                lambda text: literal.search(text) is not None,
+            )
+        return lambda line: line.find(query), lambda text: query in text
     try:
         matcher = Matcher(query, re.IGNORECASE if ignore_case else 0)
     except PatternError as error:
@@ -126,7 +134,7 @@ def _finder(query: str, *, regex: bool, ignore_case: bool) -> Find:
             return -1
         return 0 if len(line) <= MAX_SHOWN else _place_of(matcher, line[:MAX_LINE])
 
-    return find
+    return find, lambda _: True
 
 
 def _place_of(matcher: Matcher, line: str) -> int:
@@ -141,13 +149,19 @@ def _place_of(matcher: Matcher, line: str) -> int:
 def _files(arguments: dict[str, Any], view: View, place: Place) -> Iterator[Entry]:
     pattern = arguments.get("pattern")
     wanted = Names(pattern, place.real, "pattern") if pattern else None
-    walked = view.walk(place, include_ignored=arguments["include_ignored"])
+    walked = view.walk(
+        place,
+        include_ignored=arguments["include_ignored"],
+        kinds_only=True,
+        wanted=None if wanted is None else wanted.among,
+    )
     entries = excluding(walked, place.real, arguments["exclude_patterns"])
     return (entry for entry in entries if entry.stat.kind == FILE and (wanted is None or wanted.match(entry)))
 
 
 def _look_through(search: _Search, entries: Iterator[Entry], view: View, place: Place | None = None) -> None:
     for entry in entries:
+        view.check()
         search.files.add(entry.path)
         if search.out_of_time(_UNTIMED):
             search.stopped = "time"
@@ -172,10 +186,13 @@ def _look_on(search: _Search, entries: Iterator[Entry], view: View) -> None:
         return
     asked, skipped = len(view.asked), search.skipped.copy()
     for entry in unasked(entries, view):
-        if entry.stat.size is None or entry.stat.size > MAX_FILE:
+        known = entry.stat.size
+        if known is not None and known > MAX_FILE:
             continue
-        search.left -= entry.stat.size
+        search.left -= known or 0
         data = _read(search, entry, view, None) if search.left >= 0 else None
+        if known is None and data is not None:
+            search.left -= len(data)
         if len(view.asked) > asked:
             del view.asked[asked:]
         elif data is not None:
@@ -200,7 +217,7 @@ def _read(search: _Search, entry: Entry, view: View, place: Place | None) -> byt
     error fails the call.
     """
     try:
-        data = file_text(view.read(place or entry, MAX_FILE)).data
+        data = text_of(view.read(place or entry, MAX_FILE))
         if is_binary(data):
             search.skipped["binary"] += 1
             return None
@@ -213,6 +230,8 @@ def _read(search: _Search, entry: Entry, view: View, place: Place | None) -> byt
 
 
 def _look_into(search: _Search, path: str, data: bytes) -> None:
+    if not search.may_have(decode(data)):
+        return
     lines = list(split_lines(data))
     before, after = search.around
     for number, raw in enumerate(lines, start=1):

@@ -7,13 +7,13 @@ Reads the files whether or not the agent may, and shows nothing of them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.gitignore_rules import GITIGNORE, Applied, GitignoreRules, is_ignored
+from ringfence.toolkit.gitignore_rules import GITIGNORE, Applied, GitignoreRules, are_mentioned, is_ignored
 from ringfence.toolkit.plan.entries import FILE, Stat
 from ringfence.toolkit.storage.backend import Folder, Spot, at
 from ringfence.toolkit.workspace.workspace import Workspace
@@ -25,6 +25,21 @@ REMEMBERED: Final = 30.0  # seconds; a disk is asked each time
 # Errors after which the walk goes on without the file.
 _UNUSED: Final = frozenset({"too_large", "permission_denied", "path_changed"})
 _NOT_A_FILE: Final = frozenset({"not_found", "not_a_directory", "is_directory", "not_regular_file"})
+
+
+class IgnoredHere(NamedTuple):
+    """The rules that apply to the names in one directory; `above` is what comes before a name in its path."""
+
+    above: str
+    rules: Applied
+
+    def holds(self, name: str, directory: bool) -> bool:
+        """Whether a name is ignored."""
+        return is_ignored(self.rules, self.above + name, directory)
+
+    def may_hold(self, names: Collection[str]) -> bool:
+        """Whether one of these names may be ignored; False is certain."""
+        return are_mentioned(self.rules, names)
 
 
 @dataclass(slots=True)
@@ -48,9 +63,9 @@ class IgnoredNames:
                 break
         self._way = [(top, rules)]
 
-    def within(self, path: str, folder: Folder, found: list[tuple[str, Stat]]) -> Callable[[str, bool], bool]:
-        """Return the function that says whether a name (is it a directory) in the open directory at `path` is
-        ignored. `found` are all entries of the directory. Raises CallError.
+    def within(self, path: str, folder: Folder, found: list[tuple[str, Stat]]) -> IgnoredHere:
+        """Return which names in the open directory at `path` are ignored. `found` are all its entries. Raises
+        CallError.
         """
         while self._way[-1][0] != path and not paths.is_below(path, self._way[-1][0]):
             self._way.pop()
@@ -61,8 +76,7 @@ class IgnoredNames:
         elif size is not None:
             rules = self._with(rules, path, folder.spot(GITIGNORE))
         self._way.append((path, rules))
-        above = paths.child(path, "")
-        return lambda name, directory: is_ignored(rules, above + name, directory)
+        return IgnoredHere(paths.child(path, ""), rules)
 
     def _above(self, path: str) -> bytes | None:
         """Return the content of a file above the walk; None if there is none. CallError as for reading.

@@ -6,8 +6,9 @@ readable is found, and its other entries are not counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ringfence.policy import Effect, Need
@@ -16,7 +17,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.entries import DIRECTORY, Entry, Place, Stat
 from ringfence.toolkit.storage.backend import Folder, Spot
 from ringfence.toolkit.storage.tree_walk import Choose, OnError, Refuse
-from ringfence.toolkit.workspace.ignored_names import IgnoredNames
+from ringfence.toolkit.workspace.ignored_names import IgnoredHere, IgnoredNames
 from ringfence.toolkit.workspace.workspace import Workspace
 
 
@@ -41,6 +42,10 @@ class View(Protocol):
     def within(self) -> Callable[[str], Callable[[str, bool], Effect]]:
         """The function from a path to the effect of reading each name below it."""
 
+    @property
+    def allows_files(self) -> Callable[[str, Collection[str]], bool]:
+        """The function that says whether reading all these files in a directory is allowed."""
+
     def visit(
         self, spot: Spot, path: str, choose: Choose, refuse: Refuse = ..., on_error: OnError = ...
     ) -> Generator[Entry, None, None]:
@@ -51,6 +56,21 @@ class View(Protocol):
 
     def opens(self, path: str) -> bool:
         """Whether something below a directory may be read."""
+
+
+# From a directory's path and the names of its files to those that a walk has to yield.
+Wanted = Callable[[str, list[str]], Collection[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a walk looks for: names that are not `ignored`, files that are `wanted`. With `kinds_only`, the
+    kind may be all that an entry's stat says.
+    """
+
+    ignored: IgnoredNames | None = None
+    kinds_only: bool = False
+    wanted: Wanted | None = None
 
 
 # Reasons why a walk does not enter a directory, by the code of the error.
@@ -68,7 +88,9 @@ def listed(view: View, path: str, folder: Folder, *, kinds_only: bool = False) -
 
     With `kinds_only`, the kind may be all that an entry's stat says.
     """
-    for entry, effect in _judged(view, path, folder, kinds_only=kinds_only):
+    effects: dict[str, Effect] = {}
+    for entry in _judged(view, path, folder, Look(kinds_only=kinds_only), effects):
+        effect = effects.pop(entry.path, Effect.ALLOW) if effects else Effect.ALLOW
         need = None
         if effect is Effect.DENY:
             found = first_below(view, folder.spot(entry.name), entry.path)
@@ -80,7 +102,7 @@ def listed(view: View, path: str, folder: Folder, *, kinds_only: bool = False) -
         yield entry
 
 
-def below(view: View, spot: Spot, path: str, ignored: IgnoredNames | None = None) -> Iterator[Entry]:
+def below(view: View, spot: Spot, path: str, look: Look) -> Iterator[Entry]:
     """Yield all descendants of the directory at `spot`, parents first. Reads that ask, and directories that
     are not entered, are added to the view. Ignored entries are left out, and counted if they may be read.
     """
@@ -92,17 +114,19 @@ def below(view: View, spot: Spot, path: str, ignored: IgnoredNames | None = None
         if not (ancestors and ancestors[-1] is entry):
             view.not_entered.append((entry.path, NOT_ENTERED[error.code]))
 
-    walked = _Walked(view, ignored)
+    walked = _Walked(view, look, ancestors)
     for entry in view.visit(spot, path, walked.choose, _not_too_deep, missed):
-        while ancestors and not paths.is_below(entry.path, ancestors[-1].path):
-            ancestors.pop()
-        if walked.effect is Effect.DENY:
-            ancestors.append(entry)
-            continue
-        if walked.effect is Effect.ASK:
-            view.asked.append(_read(entry))
-        yield from ancestors
-        ancestors.clear()
+        if ancestors or walked.effects:
+            while ancestors and not paths.is_below(entry.path, ancestors[-1].path):
+                ancestors.pop()
+            effect = walked.effect(entry)
+            if effect is Effect.DENY:
+                ancestors.append(entry)
+                continue
+            if effect is Effect.ASK:
+                view.asked.append(_read(entry))
+            yield from ancestors
+            ancestors.clear()
         yield entry
 
 
@@ -118,9 +142,10 @@ def first_below(view: View, spot: Spot, path: str) -> tuple[Need, Effect] | None
     with closing(view.visit(spot, path, walked.choose, _not_too_deep, missed)) as entries:
         try:
             for entry in entries:
-                if walked.effect is Effect.ALLOW:
+                effect = walked.effect(entry)
+                if effect is Effect.ALLOW:
                     return _read(entry), Effect.ALLOW
-                if walked.effect is Effect.ASK and asks is None:
+                if effect is Effect.ASK and asks is None:
                     asks = _read(entry), Effect.ASK
         except CallError as error:
             if error.code not in NOT_ENTERED:
@@ -129,61 +154,93 @@ def first_below(view: View, spot: Spot, path: str) -> tuple[Need, Effect] | None
 
 
 class _Walked:
-    """Chooses the entries of a walk; `effect` is the verdict on the last one."""
+    """Chooses the entries of a walk. `ancestors` are denied directories that the walk has not yielded yet."""
 
-    __slots__ = ("_ignored", "_view", "effect")
+    __slots__ = ("_ancestors", "_look", "_view", "effects")
 
-    def __init__(self, view: View, ignored: IgnoredNames | None = None) -> None:
+    def __init__(self, view: View, look: Look | None = None, ancestors: Sequence[Entry] = ()) -> None:
         self._view = view
-        self._ignored = ignored
-        self.effect = Effect.ALLOW
+        self._look = look or Look()
+        self._ancestors = ancestors
+        self.effects: dict[str, Effect] = {}  # of the entries chosen next, by path, where it is not to allow
+
+    def effect(self, entry: Entry) -> Effect:
+        """Return the verdict on an entry, once."""
+        return self.effects.pop(entry.path, Effect.ALLOW)
 
     def choose(self, path: str, folder: Folder) -> Iterator[Entry]:
-        return self._given(_judged(self._view, path, folder, self._ignored))
-
-    def _given(self, judged: Iterator[tuple[Entry, Effect]]) -> Iterator[Entry]:
-        for entry, effect in judged:
-            self.effect = effect
-            yield entry
+        # The first file that may be read shows the directories above it, so it is not left out.
+        look = replace(self._look, wanted=None) if self._ancestors else self._look
+        return _judged(self._view, path, folder, look, self.effects)
 
 
-def _judged(
-    view: View,
-    path: str,
-    folder: Folder,
-    ignored: IgnoredNames | None = None,
-    *,
-    kinds_only: bool = False,
-) -> Iterator[tuple[Entry, Effect]]:
-    """Return each entry of an open directory with its verdict; of denied entries, only directories to search.
+def _judged(view: View, path: str, folder: Folder, look: Look, effects: dict[str, Effect]) -> Iterator[Entry]:
+    """Return the entries of an open directory; of denied entries, only directories to search. A verdict that
+    is not to allow is noted in `effects`, by path, when the entry is yielded.
 
     The directory is listed at once, so that an error occurs before it counts as entered.
     """
     # Where a store sends names and stats together, its folders have no `kinds`.
-    found = getattr(folder, "kinds", folder.scan)() if kinds_only else folder.scan()
+    found = getattr(folder, "kinds", folder.scan)() if look.kinds_only else folder.scan()
     unnamed = getattr(folder, "left_out", ())
     if unnamed and view.read_effect(path, True) is not Effect.DENY:
         view.left_out += [(path, name) for name in unnamed]
-    leaves_out = ignored.within(path, folder, found) if ignored is not None else None
-    return _each(view, path, found, leaves_out)
+    ignored = look.ignored.within(path, folder, found) if look.ignored is not None else None
+    files = [name for name, stat in found if stat.kind != DIRECTORY]
+    if not _all_shown(view, path, files, ignored):
+        return _each(view, path, found, ignored, effects)
+    wanted = files if look.wanted is None else look.wanted(path, files)
+    if len(files) == len(found):
+        above = paths.child(path, "")
+        if look.wanted is not None:
+            found = [row for row in found if row[0] in wanted] if wanted else []
+        return (Entry(above + name, stat) for name, stat in found)
+    return _each(view, path, found, ignored, effects, wanted)
 
 
-def _each(
-    view: View, path: str, found: list[tuple[str, Stat]], leaves_out: Callable[[str, bool], bool] | None
-) -> Iterator[tuple[Entry, Effect]]:
+def _all_shown(view: View, path: str, files: list[str], ignored: IgnoredHere | None) -> bool:
+    """Whether all these files in a directory are allowed and none is ignored or hidden; False may be wrong.
+
+    Most directories are like that, and then no file is judged by itself.
+    """
+    if any(place.real != place.named for place, _ in view.places.values()):
+        return False  # each path has two names
+    if (ignored is not None and ignored.may_hold(files)) or view.workspace.may_hide(files):
+        return False
+    return view.allows_files(path, files)
+
+
+def _each(  # noqa: PLR0913  what `_judged` found, one by one
+    view: View,
+    path: str,
+    found: list[tuple[str, Stat]],
+    ignored: IgnoredHere | None,
+    effects: dict[str, Effect],
+    shown: Collection[str] | None = None,
+) -> Iterator[Entry]:
+    """Yield the entries of a directory that may be read or searched; `shown` are all its files to be yielded,
+    where none has to be judged.
+    """
     linked = any(place.real != place.named for place, _ in view.places.values())
     judge, hides = view.within(path), view.workspace.hides
     above = paths.child(path, "")
+    chosen = None if shown is None else frozenset(shown)
     for name, stat in found:
         directory = stat.kind == DIRECTORY
+        if chosen is not None and not directory:
+            if name in chosen:
+                yield Entry(above + name, stat)
+            continue
         effect = view.read_effect(above + name, directory) if linked else judge(name, directory)
         if effect is Effect.DENY and not (directory and view.opens(above + name)):
             continue
-        if leaves_out is not None and leaves_out(name, directory):
+        if ignored is not None and ignored.holds(name, directory):
             view.check()
             view.ignored += effect is Effect.ALLOW and not hides(path, name)
         elif not hides(path, name):
-            yield Entry(above + name, stat), effect
+            if effect is not Effect.ALLOW:
+                effects[above + name] = effect
+            yield Entry(above + name, stat)
 
 
 def _read(entry: Entry) -> Need:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from ringfence.policy import Effect, Need
 from ringfence.toolkit import paths
@@ -18,27 +18,16 @@ from ringfence.toolkit.protected_paths import TASKS
 from ringfence.toolkit.storage.backend import Folder, Spot, Tree, at
 from ringfence.toolkit.storage.guarantees import MAX_FILE, is_restorable, is_streamed
 from ringfence.toolkit.storage.read_ahead import ReadAhead, ahead_of_walk
-from ringfence.toolkit.storage.tree_walk import Choose, OnError, Refuse, raise_error, walk
+from ringfence.toolkit.storage.tree_walk import Choose, OnError, Refuse, raise_error, walk_in_runs
 from ringfence.toolkit.text import escape
 from ringfence.toolkit.workspace import readable_paths as readable
 from ringfence.toolkit.workspace.ignored_names import IgnoredNames
+from ringfence.toolkit.workspace.readable_paths import Wanted
+from ringfence.toolkit.workspace.screened import Screen, Screened
 from ringfence.toolkit.workspace.workspace import _LARGE, Workspace
 
-
-class Screened(NamedTuple):
-    """Content as an agent may see it, with a mark in the place of each secret that the policy masks.
-
-    `data` is None if all of it is hidden. `hidden` are the spans of the original that the agent does not see
-    without a person, in bytes.
-    """
-
-    data: bytes | None
-    hidden: tuple[tuple[int, int], ...] = ()
-
-
-# From a path with its other names, its content, and what to do if the policy does not let the agent have it:
-# "refuse" or ask, "leave out" or ask, or "hide".
-Screen = Callable[[tuple[str, ...], bytes, str], Screened]
+# Reads a file in an open directory by its name: with a limit, and only the known version.
+ReadIn = Callable[[str, int | None, Stat | None], bytes]
 
 
 def _no_commands(_: dict[str, Any]) -> CommandRun:
@@ -73,6 +62,8 @@ class View:
     unused_gitignores: list[str] = field(default_factory=list)
     # Raises CallError `cancelled` if the caller has given up.
     check: Callable[[], None] = lambda: None
+    # Whether reading all files with these names directly in a directory is allowed; False may be wrong.
+    allows_files: Callable[[str, Collection[str]], bool] = lambda *_: False
     # Whether reading anything below a directory is allowed or asks.
     opens_below: Callable[[str], bool] = lambda _: False
     # Runs the command of a call's arguments.
@@ -85,8 +76,8 @@ class View:
     limits_reading: Callable[[], bool] = lambda: False
     # Content of places that came with the first look at them, by canonical path.
     contents: Mapping[str, bytes] = field(default_factory=dict)
-    # The entry that a walk has just yielded, and its open directory.
-    _walking: tuple[Entry, Folder] | None = None
+    # The directory whose entries a walk is yielding: its path, and the open directory.
+    _walking: tuple[str, Folder] | None = None
     _ahead: ReadAhead | None = None
 
     @classmethod
@@ -123,20 +114,28 @@ class View:
         with self._backend.folder(self._spot(place)) as folder:
             return list(readable.listed(self, place.real, folder, kinds_only=kinds_only))
 
-    def walk(self, place: Place, *, include_ignored: bool = True) -> Iterator[Entry]:
-        """Yield all readable descendants and the directories on the way, parents first, by name. Links are
+    def walk(
+        self,
+        place: Place,
+        *,
+        include_ignored: bool = True,
+        kinds_only: bool = False,
+        wanted: Wanted | None = None,
+    ) -> Iterator[Entry]:
+        """Return all readable descendants and the directories on the way, parents first, by name. Links are
         listed and not followed.
 
         A directory that cannot be read, or is too deep for a call to name, is added to `not_entered`. Without
-        `include_ignored`, what `.gitignore` files exclude is left out, and `.git`.
+        `include_ignored`, what `.gitignore` files exclude is left out, and `.git`. With `kinds_only`, the
+        kind may be all that an entry's stat says. Files that are not `wanted` may be left out, too.
         """
         self._directory(place)
-        if include_ignored:
-            yield from readable.below(self, self._spot(place), place.real)
-            return
-        names = IgnoredNames(self.workspace, self._note_unused)
-        names.begin(place.real)
-        yield from readable.below(self, self._spot(place), place.real, names)
+        names = None
+        if not include_ignored:
+            names = IgnoredNames(self.workspace, self._note_unused)
+            names.begin(place.real)
+        look = readable.Look(names, kinds_only, wanted)
+        return readable.below(self, self._spot(place), place.real, look)
 
     def _note_unused(self, gitignore: str) -> None:
         if self.may_read(gitignore):
@@ -173,9 +172,14 @@ class View:
             return self._backend.read(self._spot(what), limit, known)
         if self._ahead is not None and self._ahead.turn is what:
             return self._ahead.content(what)
-        if self._walking is not None and self._walking[0] is what:
-            folder = self._walking[1]
-            return self._backend.read(folder.spot(what.name), limit, known)
+        if self._walking is not None:
+            above, _, name = what.path.rpartition("/")
+            if (above or paths.ROOT) == self._walking[0]:
+                folder = self._walking[1]
+                read: ReadIn | None = getattr(folder, "read", None)
+                if read is not None:
+                    return read(name, limit, known)
+                return self._backend.read(folder.spot(name), limit, known)
         with at(self._backend, what.path) as spot:
             return self._backend.read(spot, limit, known)
 
@@ -350,12 +354,16 @@ class View:
         refuse: Refuse = lambda _: None,
         on_error: OnError = raise_error,
     ) -> Generator[Entry, None, None]:
-        """Yield each chosen entry below a directory; it can be read until the next one is yielded."""
+        """Yield each chosen entry below a directory; it can be read in its open directory until the next one
+        is yielded.
+        """
         try:
-            for found in walk(self._backend, spot, path, choose, refuse=refuse, on_error=on_error):
+            for run, folder in walk_in_runs(
+                self._backend, spot, path, choose, refuse=refuse, on_error=on_error
+            ):
                 self.check()
-                self._walking = found
-                yield found[0]
+                self._walking = paths.parent(run[0].path), folder
+                yield from run
                 self._walking = None  # the directory may be closed next, and its descriptor reused
         finally:
             self._walking = None

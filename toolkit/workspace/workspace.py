@@ -59,6 +59,7 @@ class Workspace:
         self._protection = Protection(self.roots, self.fold)
         # Whether an entry, by its directory and its name, is Ringfence's own and never listed.
         self.hides = self._protection.hides
+        self.may_hide = self._protection.may_hide
         if local_path(root, fs, options or {}) is not None:
             self._protection.protect_program()
 

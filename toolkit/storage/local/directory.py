@@ -14,7 +14,15 @@ from ringfence.policy.byte_names import from_disk, to_disk
 from ringfence.toolkit import paths
 from ringfence.toolkit.plan.entries import DIRECTORY, FILE, LINK, OTHER, Stat
 from ringfence.toolkit.storage.backend import path_changed
-from ringfence.toolkit.storage.local.entries import LIST, errors, stat_of, stat_with_target
+from ringfence.toolkit.storage.local.entries import (
+    LIST,
+    errors,
+    open_regular_in,
+    read_all,
+    stat_of,
+    stat_with_target,
+    translated,
+)
 from ringfence.toolkit.storage.local.spot import LocalSpot
 from ringfence.toolkit.storage.local.syscalls import Kernel, descend
 
@@ -27,6 +35,7 @@ class LocalFolder:
     def __init__(self, fd: int, names: tuple[str, ...], kernel: Kernel, above: object = None) -> None:
         self.fd = fd
         self.names = names
+        self._above = paths.child(paths.join(names), "")
         self._kernel = kernel
         self.above = above if isinstance(above, LocalFolder) else None
         self.top: LocalFolder = self if self.above is None else self.above.top
@@ -59,9 +68,27 @@ class LocalFolder:
     def kinds(self) -> list[tuple[str, Stat]]:
         """Return name and kind of each entry, by name, without looking at each: the directory has both."""
         with errors(paths.join(self.names)), os.scandir(self._open()) as entries:
-            found = [(from_disk(entry.name), _kind_of(entry)) for entry in entries]
+            found = [
+                (entry.name, _FILE if entry.is_file(follow_symlinks=False) else _kind_of(entry))
+                for entry in entries
+            ]
+        every = "".join([name for name, _ in found])
+        if not every.isascii() or "\\" in every:
+            found = [(from_disk(name), kind) for name, kind in found]
         found.sort(key=itemgetter(0))
         return found
+
+    def read(self, name: str, limit: int | None, judged: Stat | None) -> bytes:
+        """Return the bytes of a regular file in the directory, as `Local.read` does, without a spot."""
+        path = self._above + name
+        try:
+            fd, info = open_regular_in(self._open(), to_disk(name), path)
+            try:
+                return read_all(fd, info, limit, path, judged)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise translated(error, path) from None
 
     def spot(self, name: str) -> LocalSpot:
         return LocalSpot(self._open(), (*self.names, name), folder=self)
@@ -107,8 +134,7 @@ _FILE, _DIRECTORY, _LINK, _OTHER = map(Stat, (FILE, DIRECTORY, LINK, OTHER))
 
 
 def _kind_of(entry: os.DirEntry[str]) -> Stat:
-    if entry.is_file(follow_symlinks=False):
-        return _FILE
+    """Return the kind of what is no regular file."""
     if entry.is_dir(follow_symlinks=False):
         return _DIRECTORY
     return _LINK if entry.is_symlink() else _OTHER

@@ -86,14 +86,19 @@ def open_regular(spot: LocalSpot) -> tuple[int, os.stat_result]:
     """Open a regular file without following a link; returns descriptor and status. OSError."""
     if spot.rest:
         raise FileNotFoundError(errno.ENOENT, "nothing there")
-    fd = os.open(spot.name, _REGULAR, dir_fd=spot.fd)
+    return open_regular_in(spot.fd, spot.name, spot.path)
+
+
+def open_regular_in(folder: int, name: str, path: str) -> tuple[int, os.stat_result]:
+    """Open the regular file `name`, displayed as `path`, in the open directory `folder`. OSError."""
+    fd = os.open(name, _REGULAR, dir_fd=folder)
     info = os.fstat(fd)
     if S.S_ISREG(info.st_mode):
         return fd, info
     os.close(fd)
     if S.S_ISDIR(info.st_mode):
         raise IsADirectoryError(errno.EISDIR, "is a directory")
-    raise CallError("not_regular_file", f"'{spot.path}' is not a regular file", where=spot.path)
+    raise CallError("not_regular_file", f"'{path}' is not a regular file", where=path)
 
 
 def chunks(spot: LocalSpot, judged: Stat | None = None) -> Iterator[bytes]:
