@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Counts
 from collections.abc import Iterator
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -203,6 +204,29 @@ def test_requests_of_a_search(bucket: Bucket, counter: Counter) -> None:
             result = session.call({"tool": "search_text", "arguments": arguments})
             assert result.ok, result
             assert len(counter.made) <= most, Counts(counter.made)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [("search_text", {"query": "1", "path": "d", "include_ignored": True}), ("delete", {"path": "d"})],
+)
+def test_files_are_read_at_once(
+    bucket: Bucket, tool: str, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ringfence.toolkit.storage.s3 import S3
+
+    together, get = Barrier(4), S3._get
+
+    def wait_for_others(store: S3, path: str, judged: Any) -> Any:
+        together.wait(timeout=60)
+        return get(store, path, judged)
+
+    for number in range(together.parties):
+        bucket.put_key(f"d/{number}", b"1")
+    monkeypatch.setattr(S3, "_get", wait_for_others)
+    with Session(bucket.root, Policy.loads(ALLOW), fs=bucket.fs, state=":memory:") as session:
+        result = session.call({"tool": tool, "arguments": arguments})
+    assert result.ok, result
 
 
 def test_requests_of_deleting_many_objects(bucket: Bucket, counter: Counter, s3_server: S3Server) -> None:

@@ -71,7 +71,9 @@ class Tree:
             return Stat("file", size, 1768487025.0, None, mode)
         return None
 
-    def reading_ahead(self, entries: Iterator[Entry], _limit: int) -> AbstractContextManager[Iterator[Entry]]:
+    def reading_ahead(
+        self, entries: Iterator[Entry], _limit: int, *, exactly: bool = False
+    ) -> AbstractContextManager[Iterator[Entry]]:
         return nullcontext(entries)
 
     def place(self, parameter: str) -> Place:

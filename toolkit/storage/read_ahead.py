@@ -101,10 +101,13 @@ class ReadAhead:
             self._ahead.append((entry, noted))
 
 
-def ahead_of_walk(backend: Tree, entries: Iterator[Entry], limit: int, noted: list[Any]) -> ReadAhead | None:
+def ahead_of_walk(
+    backend: Tree, entries: Iterator[Entry], limit: int, noted: list[Any], *, exactly: bool
+) -> ReadAhead | None:
     """Return a read-ahead for the files of a walk; None for a backend that reads one file at a time.
 
-    Content that the store knows of exactly the listed version is not read again.
+    Content that the store knows of exactly the listed version is not read again. A file that has changed
+    since is read as it is now, or with `exactly` is an error: `path_changed`.
     """
 
     def read(entry: Entry) -> bytes:
@@ -112,9 +115,9 @@ def ahead_of_walk(backend: Tree, entries: Iterator[Entry], limit: int, noted: li
             try:
                 return backend.read(spot, limit, entry.stat)
             except CallError as error:
-                if error.code != "path_changed":
+                if exactly or error.code != "path_changed":
                     raise
-                return backend.read(spot, limit)  # a search finds what is there now
+                return backend.read(spot, limit)
 
     at_once = backend.traits.reads_at_once
     if at_once == 1:

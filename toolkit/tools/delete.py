@@ -58,10 +58,11 @@ def _removed(every: list[Entry], view: View) -> list[Removed]:
     """Return the deleted files, with diffs of those that the agent may read while there is room."""
     gone: list[Removed] = []
     room = MAX_DIFF
-    for entry in every:
-        drawn = room > 0 and view.may_read(entry.path)
-        gone.append(_messages.removed(entry.path, entry, entry.stat, view, drawn=drawn))
-        room -= len(gone[-1].diff or "")
+    with view.reading_ahead(iter(every), MAX_DIFF, exactly=True) as entries:
+        for entry in entries:
+            drawn = room > 0 and view.may_read(entry.path)
+            gone.append(_messages.removed(entry.path, entry, entry.stat, view, drawn=drawn))
+            room -= len(gone[-1].diff or "")
     return gone
 
 

@@ -183,11 +183,14 @@ class View:
         with at(self._backend, what.path) as spot:
             return self._backend.read(spot, limit, known)
 
-    def reading_ahead(self, entries: Iterator[Entry], limit: int) -> AbstractContextManager[Iterator[Entry]]:
+    def reading_ahead(
+        self, entries: Iterator[Entry], limit: int, *, exactly: bool = False
+    ) -> AbstractContextManager[Iterator[Entry]]:
         """Return a context with the entries of a walk whose files up to `limit` bytes are read in their
-        order: several at a time, where the store answers several requests at once.
+        order: several at a time, where the store answers several requests at once. `exactly` is for reading
+        with `known`.
         """
-        self._ahead = ahead_of_walk(self._backend, entries, limit, self.asked)
+        self._ahead = ahead_of_walk(self._backend, entries, limit, self.asked, exactly=exactly)
         return self._ahead or nullcontext(entries)
 
     def shown(self, what: Place | Entry, data: bytes, *, alone: bool = True) -> bytes:
