@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
-from ringfence.policy.model import COMMAND_LEVELS, Commands
+from ringfence.policy.model import COMMAND_LEVELS, CommandLimits, Commands
 
 
 def changed_commands(old: Commands, new: Commands) -> tuple[list[str], bool]:
@@ -25,10 +23,10 @@ def changed_commands(old: Commands, new: Commands) -> tuple[list[str], bool]:
         changes += [f"commands {lane}: no longer {pattern}" for pattern in sorted(were - are)]
         changes += [f"commands {lane}: now also {pattern}" for pattern in sorted(are - were)]
         looser |= lane == "through" and bool(are - were)
-    for field in fields(old.limits):
-        was, now = getattr(old.limits, field.name), getattr(new.limits, field.name)
+    for name in CommandLimits.__match_args__:
+        was, now = getattr(old.limits, name), getattr(new.limits, name)
         if was != now:
-            changes.append(f"commands limits {field.name}: {was:,} -> {now:,}")
+            changes.append(f"commands limits {name}: {was:,} -> {now:,}")
             looser |= now > was
     return changes, looser
 

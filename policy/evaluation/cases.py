@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from ringfence.policy.commands.needs import run_needs
 from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.model import (
     MAKES_PARENTS,
@@ -81,6 +80,8 @@ def _nothing(_agent: str, _key: str, _per: str) -> Amount:
 def needs_of(policy: Engine, case: Case) -> tuple[Need, ...]:
     """Return the needs of a case's call, with the missing parents that the call would make."""
     if case.command:
+        from ringfence.policy.commands.needs import run_needs  # the reader of command lines is slow to import
+
         return tuple(run_needs(case.path))
     if names_action(case.tool):
         action, _, kind = case.tool.partition(".")

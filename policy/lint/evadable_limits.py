@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ringfence.policy.analysis.command_queries import CommandQueries, lists
 from ringfence.policy.evaluation.limits import LIMITS, keys_of
 from ringfence.policy.lint.codes import Finding
 from ringfence.policy.lint.context import LintContext
@@ -36,7 +35,11 @@ def past_commands(lint: LintContext) -> Iterator[Finding]:
         for limit in listed
         if counted_actions(key, lint.policy.tools) == ("read",) and lint.own(limit)
     ]
-    if not reading or not any(rules for _, rules in lists(content)):
+    if not reading:
+        return
+    from ringfence.policy.analysis.command_queries import CommandQueries, lists
+
+    if not any(rules for _, rules in lists(content)):
         return  # without rules on commands, each one asks
     ask = CommandQueries([lint.policy], (), lint.budget)
     for limit in reading:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ringfence.policy.analysis.prove import Proof
 from ringfence.policy.lint.codes import Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ringfence.policy.analysis.prove import Proof
 
 
 def broken(proofs: Iterable[Proof]) -> list[Finding]:

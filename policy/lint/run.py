@@ -11,8 +11,6 @@ from types import MappingProxyType
 from ringfence.policy.analysis.pattern_queries import Budget, Undecided
 from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.lint.codes import FINDINGS, Finding
-from ringfence.policy.lint.command_lanes import lanes
-from ringfence.policy.lint.command_rules import command_rules
 from ringfence.policy.lint.context import LintContext
 from ringfence.policy.lint.dead_rules import dead_rules, idle_rules
 from ringfence.policy.lint.earlier_answers import LintMemory
@@ -128,6 +126,20 @@ def _suspicious(lint: LintContext) -> Iterator[Finding]:
                 yield Finding(code, f'"{rule.pattern}": {FINDINGS[code][1]}', rule.where)
 
 
+def _command_rules(lint: LintContext) -> Iterator[Finding]:
+    if lint.policy.content.has_run_rules:
+        from ringfence.policy.lint.command_rules import command_rules  # with the reader of command lines
+
+        yield from command_rules(lint)
+
+
+def _command_lanes(lint: LintContext) -> Iterator[Finding]:
+    if lint.policy.content.commands is not None:
+        from ringfence.policy.lint.command_lanes import lanes
+
+        yield from lanes(lint)
+
+
 LINTS: Mapping[str, Callable[[LintContext], Iterator[Finding]]] = MappingProxyType(
     {
         # These cost nothing where the policy has no such thing, so what is left is for all others.
@@ -142,8 +154,8 @@ LINTS: Mapping[str, Callable[[LintContext], Iterator[Finding]]] = MappingProxyTy
         "limits": limits,
         "limits of one call": per_call,
         "limits and commands": past_commands,
-        "rules on commands": command_rules,
-        "lanes of commands": lanes,
+        "rules on commands": _command_rules,
+        "lanes of commands": _command_lanes,
         "allows that cut": allows_that_cut,
         "denies that cut": denies_that_cut,
         "idle rules": idle_rules,

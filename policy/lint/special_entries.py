@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from ringfence.policy.analysis.diff import differs
 from ringfence.policy.analysis.epochs import end
 from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.evaluation.projection import Entry, special_entries, with_only
@@ -69,6 +68,8 @@ def _changes(policy: Engine, lint: LintContext, some: Sequence[Entry], more: Seq
 
     What is found in content only makes a verdict stricter, so the policy's own verdict stays the least.
     """
+    from ringfence.policy.analysis.diff import differs  # few policies have such entries
+
     base = [] if more[-1].trial else [policy]
     tools = dict(policy.tools)
     old, new = (

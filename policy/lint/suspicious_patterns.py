@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby, pairwise
 from types import MappingProxyType
@@ -65,6 +64,8 @@ def _look_alike(pattern: str) -> bool:
 
 
 def _script(letter: str) -> str:
+    import unicodedata
+
     return unicodedata.name(letter, "").split(" ")[0]
 
 
@@ -72,6 +73,8 @@ def _as_ascii(character: str) -> bool:
     """Whether a character is an ASCII letter, or a sign that patterns use, in another shape."""
     if character in _SIGNS:
         return True
+    import unicodedata
+
     meant = unicodedata.normalize("NFKC", character)
     shaped = unicodedata.decomposition(character).split(" ")[0] in _SHAPES
     return (

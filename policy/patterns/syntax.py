@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import re
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -95,6 +94,8 @@ def folded(text: str, fold: Fold = Folding.CASE) -> str:
     """Return text as the file system compares it; two equivalent names have the same folded text."""
     if text.isascii():
         return text.lower() if fold == Folding.CASE else text
+    import unicodedata  # with its large table, and most names need none of it
+
     if fold != Folding.CASE:
         return unicodedata.normalize("NFC", text) if fold else text
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ringfence.policy import Policy
-from ringfence.policy.analysis.prove import Proof, prove
 from ringfence.policy.analysis.shortest_witness import Budget
 from ringfence.policy.evaluation.cases import CaseResult
 from ringfence.policy.evaluation.cases import check as run_cases
@@ -22,6 +21,10 @@ from ringfence.policy.lint.suppressions import ignoring
 from ringfence.policy.model import Case, Rule
 from ringfence.policy.patterns.syntax import Folding
 from ringfence.toolkit.authoring.workspace_patterns import Seen, compare, look
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ringfence.policy.analysis.prove import Proof
 
 Source = tuple[str, str]  # a file's name, as `Where.file` has it, and its text
 
@@ -59,7 +62,11 @@ def examine(  # noqa: PLR0913  a policy, and what `check` knows beside it
     whole = policy
     policy = whole if now is None else whole.at(now)
     results = run_cases(policy, cases, expired=expired, fold=fold)
-    proofs = prove(policy, policy.invariants, expired=expired, fold=fold, times=times)
+    proofs: list[Proof] = []
+    if policy.invariants:
+        from ringfence.policy.analysis.prove import prove  # most policies state none
+
+        proofs = prove(policy, policy.invariants, expired=expired, fold=fold, times=times)
     found = lint(whole, files=frozenset({file}), budget=Budget(expired=expired), fold=fold, now=now)
     found += broken(proofs)
     not_run = len(cases) - len(results)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from ringfence.policy import READY_MADE, Effect, Policy, PolicyError
-from ringfence.policy.analysis.prove import Proof
 from ringfence.policy.evaluation.cases import CaseResult, cases_beside, needs_of
 from ringfence.policy.lint.codes import Finding
 from ringfence.policy.model import Rule
@@ -27,6 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from typing import Any
+
+    from ringfence.policy.analysis.prove import Proof
 
 _STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
 

@@ -10,7 +10,6 @@ import os
 import stat as S
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy
 
 from ringfence.policy.byte_names import to_disk
 from ringfence.toolkit import paths
@@ -280,6 +279,8 @@ class Local:
         with errors(OWN_DIRECTORY):
             fd = open_beside_state(state, self.fd, self.kernel, make=make)
         if fd is not None:
+            from copy import copy
+
             # The same mount, so the same calls work in it.
             self._quarantine = copy(self)
             self._quarantine.fd = fd

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import unicodedata
 from collections.abc import Iterable
 
 from ringfence.policy.patterns.syntax import Folding
@@ -48,15 +47,13 @@ def _reported_case(fd: int, apple: bool) -> bool | None:
 
 
 def _flags(fd: int) -> int:
-    import array
     import fcntl
 
-    found = array.array("I", [0, 0])
     try:
-        fcntl.ioctl(fd, _GET_FLAGS, found)
+        found = fcntl.ioctl(fd, _GET_FLAGS, bytes(8))
     except OSError:
         return 0  # a file system without flags
-    return found[0]
+    return int.from_bytes(found[:4], sys.byteorder)
 
 
 def _compared_case(fd: int, path: str) -> bool | None:
@@ -74,8 +71,12 @@ def _compared_case(fd: int, path: str) -> bool | None:
 def _ignores_form(fd: int) -> bool:
     """Whether a name in the directory that has two Unicode forms is found by the other form."""
     for name in os.listdir(fd):
+        if name.isascii():
+            continue
+        import unicodedata  # with its large table, and most names need none of it
+
         for form in ("NFC", "NFD"):
-            other = unicodedata.normalize(form, name) if not name.isascii() else name
+            other = unicodedata.normalize(form, name)
             if other != name and _is_same_entry(name, other, fd):
                 return True
     return False
