@@ -152,23 +152,43 @@ def test_nothing_is_opened_before_it_is_judged(
     assert ("GetObject" in counter.made) is is_read  # the question about a change shows the change
 
 
-@pytest.mark.parametrize("pages", [1, 2])
 def test_requests_of_listing_one_directory_among_many_keys(
-    bucket: Bucket, counter: Counter, monkeypatch: pytest.MonkeyPatch, pages: int
+    bucket: Bucket, counter: Counter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ringfence.toolkit.storage.s3 import view
 
-    for key in ("a", "d/1", "d/2", "d/e/3", "z"):
+    for key in ("a", "d/1", "d/2", "d/e/3", "gone/x/1", "z/1"):
         bucket.put_key(key, b"1")
+    # SeaweedFS goes on listing a directory for minutes in which there is no key any more.
+    bucket.fs.call_s3("delete_object", Bucket=BUCKET, Key=bucket.prefix + "gone/x/1")
     page = view.S3View._page
     monkeypatch.setattr(view.S3View, "_page", lambda *given, **more: page(*given, **{"limit": 4, **more}))
     with Session(bucket.root, Policy.loads(ALLOW), fs=bucket.fs, state=":memory:") as session:
-        for most in (2, 1):  # the second time it is known that a flat listing is too long
+        # One flat page shows that it is too long; then the names, and one request for each directory that no
+        # listed key proves: `gone` and `z`, and the second time also `d`.
+        for most in (4, 4):
             counter.made.clear()
             result = session.call({"tool": "list_directory", "arguments": {"path": "."}})
             assert result.ok, result
             assert [entry["name"] for entry in result.data["entries"]] == ["a", "d", "z"]
             assert len(counter.made) <= most, counter.made
+
+
+@pytest.mark.parametrize("confirmed", [0, 16])
+def test_a_listing_names_no_directory_whose_last_key_is_gone(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, confirmed: int
+) -> None:
+    from ringfence.toolkit.storage.s3 import view
+
+    for key in ("a", "b", "gone/x/1", "z/1"):
+        bucket.put_key(key, b"1")
+    bucket.fs.call_s3("delete_object", Bucket=BUCKET, Key=bucket.prefix + "gone/x/1")
+    page = view.S3View._page
+    monkeypatch.setattr(view.S3View, "_page", lambda *given, **more: page(*given, **{"limit": 2, **more}))
+    monkeypatch.setattr(view, "_MAX_CONFIRMED", confirmed)
+    with Session(bucket.root, Policy.loads(ALLOW), fs=bucket.fs, state=":memory:") as session:
+        result = session.call({"tool": "list_directory", "arguments": {"path": "."}})
+        assert [entry["name"] for entry in result.data["entries"]] == ["a", "b", "z"]
 
 
 def test_requests_of_a_file_in_new_directories(bucket: Bucket, counter: Counter) -> None:

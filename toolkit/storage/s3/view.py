@@ -19,6 +19,7 @@ from ringfence.toolkit.storage.first_look import Look
 from ringfence.toolkit.storage.s3.keys import Rows, children_of, left_out_of
 from ringfence.toolkit.storage.s3.requests import Requests
 
+_MAX_CONFIRMED = 16  # directories that a listing confirms one by one, at once
 _PAGES = 10  # pages of keys in a flat listing; a directory with more is listed by itself
 
 
@@ -109,21 +110,41 @@ class S3View(Requests):
         None if nothing is in it.
         """
         path = spot.path
-        if not deep and (self.is_amazon or path in self._deep_directories):
-            spot.children = self.children(path)
-            is_proved = self.is_amazon or any(not key.endswith("/") for key in spot.children)
-            found = Stat(DIRECTORY, 0) if spot.children or path == paths.ROOT else None
-            return found if is_proved else self._confirmed(path, found)
-        # A flat listing also shows that there are keys in each directory: see `_confirmed`.
-        rows, more = self._page(path, "")
-        if not more:
-            spot.below = rows
-        elif deep:
-            spot.below = self.descendants(path, rows, more)
-        else:
-            self._deep_directories.add(path)  # only saves this listing next time
-            spot.children = self.children(path)
+        rows: Rows = {}
+        more = ""
+        if deep or not (self.is_amazon or path in self._deep_directories):
+            # A flat listing also shows that there are keys in each directory: see `_confirmed`.
+            rows, more = self._page(path, "")
+            if not more:
+                spot.below = rows
+            elif deep:
+                spot.below = self.descendants(path, rows, more)
+            else:
+                self._deep_directories.add(path)  # only saves this listing next time
+        if not deep and spot.below is None:
+            rows = spot.children = self._names(path, rows)
         return Stat(DIRECTORY, 0) if rows or path == paths.ROOT else None
+
+    def _names(self, path: str, known: Rows) -> Rows:
+        """Return the names directly in a directory with many keys; `known` are keys that were just listed.
+
+        Other servers than Amazon's may list a directory long after its last key: see `_confirmed`.
+        """
+        rows = self.children(path)
+        proved = {key.partition("/")[0] + "/" for key in known}
+        doubtful = [name for name in rows if name.endswith("/") and name not in proved and name.strip("./")]
+        if self.is_amazon or not doubtful:
+            return rows
+        if len(doubtful) > _MAX_CONFIRMED:
+            return self.descendants(path) or rows
+        from concurrent.futures import ThreadPoolExecutor
+
+        def has_keys(name: str) -> bool:
+            return bool(self._page(paths.child(path, name[:-1]), "", limit=1)[0])
+
+        with ThreadPoolExecutor(len(doubtful)) as pool:
+            there = dict(zip(doubtful, pool.map(has_keys, doubtful), strict=True))
+        return {name: stat for name, stat in rows.items() if there.get(name, True)}
 
     def stat(self, spot: S3Spot) -> Stat | None:
         """Return the stat from a listing of the parent directory, which also fills the fields of the spot."""
