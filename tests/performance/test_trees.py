@@ -76,3 +76,31 @@ def test_a_search_of_names_asks_nothing_for_a_file(tree: Path, monkeypatch: pyte
     assert found["read"] <= 1  # the `.gitignore`
     for name in ("fstat", "stat", "close", "judged"):
         assert found[name] <= 3 * directories, (name, found)
+
+
+def test_a_deleted_file_is_opened_once_and_its_outcome_is_no_statement(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tree / "gone").mkdir()
+    for folder in range(FOLDERS):
+        (tree / f"d{folder}").rename(tree / "gone" / f"d{folder}")
+    counts: Counter[str] = Counter()
+    with Session(tree, POLICY, state=tree.parent / "state") as session:
+        session.state.db.set_trace_callback(lambda sql: counts.update([sql.split()[0]]))  # type: ignore[attr-defined]
+        close = os.close
+
+        def closed(fd: int) -> None:
+            counts["close"] += 1
+            close(fd)
+
+        monkeypatch.setattr(os, "close", closed)
+        result = session.call({"tool": "delete", "arguments": {"path": "gone"}})
+        monkeypatch.undo()
+        session.state.db.set_trace_callback(None)  # type: ignore[attr-defined]
+        assert result.data["files_deleted"] == FOLDERS * FILES
+        files, directories = FOLDERS * FILES, FOLDERS + 1
+        # Once for its content, the directories for being listed, read in, and compared in the quarantine.
+        assert files <= counts["close"] <= files + 12 * directories, counts
+        assert counts["UPDATE"] <= 5, counts
+        assert session.undo(str(result.data["call_id"])).ok
+    assert sum(1 for _ in (tree / "gone").rglob("f*.txt")) == FOLDERS * FILES

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -91,6 +91,12 @@ class Tree:
 
     def walk(self, place: Place, *, include_ignored: bool = True, **_: Any) -> Iterator[Entry]:
         return (entry for entry in self.tree(place) if self.may_read(entry.path))
+
+    def in_open_directories(self, entries: list[Entry]) -> list[Entry]:
+        return entries
+
+    def readable(self, files: Iterable[str]) -> set[str]:
+        return set(filter(self.may_read, files))
 
     def check(self) -> None:
         """Nobody gives up."""

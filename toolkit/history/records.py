@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ringfence.toolkit.plan.changes import FILE
 from ringfence.toolkit.plan.content import StreamedContent
@@ -14,8 +15,7 @@ PENDING, DONE, ABORTED, PARTIAL, UNKNOWN = "pending", "done", "aborted", "partia
 GONE, UNSEEN = "gone", ""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """One path's change: `kind` is "write", "delete", "move", "directory", "link" or "mode", `type` is the
     entry's type.
 

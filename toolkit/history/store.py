@@ -162,9 +162,7 @@ class History:
             open_ = "UPDATE op SET state=? WHERE id=? AND state='pending'"
             if not db.execute(open_, (state, op)).rowcount:
                 return state  # the reply to an earlier commit was lost, or the operation was recovered
-            db.executemany(
-                "UPDATE item SET state=? WHERE op=? AND n=?", [(s, op, n) for n, s in states.items()]
-            )
+            _set_states(db, op, states)
             if state == PENDING:
                 db.execute("UPDATE op SET owner = '' WHERE id = ?", (op,))
             if usage is not None:
@@ -214,9 +212,7 @@ class History:
     def mark(self, op: int, states: dict[int, str]) -> None:
         """Mark the outcome of each item of an unfinished operation."""
         with self._state.transaction() as db:
-            db.executemany(
-                "UPDATE item SET state=? WHERE op=? AND n=?", [(s, op, n) for n, s in states.items()]
-            )
+            _set_states(db, op, states)
 
     def note(self, seen: dict[tuple[str, str], str], record: dict[str, Any]) -> None:
         """Write the audit record of a call without changes, and the digests that it read."""
@@ -442,6 +438,17 @@ class History:
                 operation.undoes,
             ),
         )
+
+
+def _set_states(db: Database, op: int, states: dict[int, str]) -> None:
+    """Set the state of each item: a run of items with the same state by one statement, as of a tree."""
+    runs: list[tuple[str, int, int, int]] = []
+    for n, state in sorted(states.items()):
+        if runs and runs[-1][0] == state and runs[-1][3] == n - 1:
+            runs[-1] = (*runs[-1][:3], n)
+        else:
+            runs.append((state, op, n, n))
+    db.executemany("UPDATE item SET state=? WHERE op=? AND n BETWEEN ? AND ?", runs)
 
 
 def _remember(db: Database, seen: dict[tuple[str, str], str]) -> None:

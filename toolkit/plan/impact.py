@@ -151,13 +151,16 @@ def steps(changes: tuple[Change, ...]) -> Iterator[Step]:
 
 def usage(found: Iterable[Step]) -> dict[str, Amount]:
     """Return how many files and bytes each action changes, for the limits: a move deletes and writes."""
+    files: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    for kind, type_, size, _ in found:
+        if type_ != DIRECTORY:
+            files[kind] = files.get(kind, 0) + 1
+            sizes[kind] = sizes.get(kind, 0) + (size if type_ == FILE else 0)
     totals: dict[str, Amount] = {}
-    for step in found:
-        if step.type == DIRECTORY:
-            continue
-        amount = Amount(1, step.size if step.type == FILE else 0)
-        for action in _ACTIONS[step.kind]:
-            totals[action] = totals.get(action, Amount()) + amount
+    for kind, count in files.items():
+        for action in _ACTIONS[kind]:
+            totals[action] = totals.get(action, Amount()) + Amount(count, sizes[kind])
     return totals
 
 

@@ -19,8 +19,14 @@ def needs_of_plan(attempt: Attempt, plan: Plan) -> list[Need]:
 def _needs_of(attempt: Attempt, change: Change) -> list[Need]:
     incidental = isinstance(change, MakeDirectory) and change.incidental
     needs: list[Need] = []
+    linked = [place for place, _ in attempt.places.values() if place.real != place.named]
+    if not linked:
+        return [
+            Need(action, path, directory, incidental, kind)
+            for path, action, directory, kind in touched(change, edits=attempt.edits)
+        ]
     for path, action, directory, kind in touched(change, edits=attempt.edits):
-        aliases = (aliased(place, path) for place, _ in attempt.places.values())
+        aliases = (aliased(place, path) for place in linked)
         names = sorted({path, *(alias for alias in aliases if alias is not None)})
         needs += [Need(action, name, directory, incidental, kind) for name in names]
     return needs

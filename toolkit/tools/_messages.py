@@ -4,12 +4,11 @@ of a deleted file, and only if the agent may read it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.file_text import FileText, file_text
+from ringfence.toolkit.file_text import FileText, text_of
 from ringfence.toolkit.plan.changes import FILE, LINK, Entry, Place, Stat, Write
 from ringfence.toolkit.plan.content import StreamedContent, length, sha256
 from ringfence.toolkit.text import MAX_DIFF, count_lines, diff, escape, is_binary, plural, size
@@ -120,8 +119,7 @@ def _short(path: str) -> str:
     return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST // 2]}…{shown[-_LONGEST // 2 :]}"
 
 
-@dataclass(frozen=True, slots=True)
-class Removed:
+class Removed(NamedTuple):
     """What a deletion removes with one file. `digest` is None if the content was not read, `lines` also if it
     has none; `diff` is None if it was not made. `shown` is the diff for the agent.
     """
@@ -150,7 +148,7 @@ def removed(path: str, what: Place | Entry, stat: Stat, view: View, *, drawn: bo
     if stat.size is None or stat.size > MAX_DIFF:
         return _without_content(path, stat, f"Large file {escape(path)}, {size(stat.size)}\n")
     data = view.read(what, known=stat)
-    text = file_text(data).data
+    text = text_of(data)
     lines = None if is_binary(text) else count_lines(text)
     if not drawn:
         return Removed(path, stat.size, lines, sha256(data), None, None)

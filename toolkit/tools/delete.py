@@ -31,7 +31,8 @@ def _tree(arguments: dict[str, Any], view: View, place: Place, stat: Stat) -> Pl
     every = [entry for entry in entries if entry.stat.kind != DIRECTORY]
     gone = _removed(every, view)
     # The person sees all of them, the agent those that it may read.
-    known = [file for file in gone if view.may_read(file.path)]
+    readable = view.readable(file.path for file in gone)
+    known = [file for file in gone if file.path in readable]
     freed, lines = sum(file.size or 0 for file in known), _lines(known)
     text, left_out = _diff(known)
     data = {
@@ -59,7 +60,8 @@ def _removed(every: list[Entry], view: View) -> list[Removed]:
     gone: list[Removed] = []
     room = MAX_DIFF
     with view.reading_ahead(iter(every), MAX_DIFF, exactly=True) as entries:
-        for entry in entries:
+        for entry in view.in_open_directories(entries):
+            view.check()
             drawn = room > 0 and view.may_read(entry.path)
             gone.append(_messages.removed(entry.path, entry, entry.stat, view, drawn=drawn))
             room -= len(gone[-1].diff or "")

@@ -6,9 +6,10 @@ readable is found, and its other entries are not counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Protocol
 
 from ringfence.policy import Effect, Need
@@ -128,6 +129,19 @@ def below(view: View, spot: Spot, path: str, look: Look) -> Iterator[Entry]:
             yield from ancestors
             ancestors.clear()
         yield entry
+
+
+def readable_files(view: View, files: Iterable[str]) -> set[str]:
+    """Return those of these files that may be read without asking; judged directory by directory."""
+    found: set[str] = set()
+    for above, group in groupby(files, paths.parent):
+        here = list(group)
+        names = [path.rpartition("/")[2] for path in here]
+        if _all_shown(view, above, names, None):
+            found.update(here)
+        else:
+            found.update(path for path in here if view.read_effect(path, False) is Effect.ALLOW)
+    return found
 
 
 def first_below(view: View, spot: Spot, path: str) -> tuple[Need, Effect] | None:

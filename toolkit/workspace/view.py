@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -183,6 +183,27 @@ class View:
         with at(self._backend, what.path) as spot:
             return self._backend.read(spot, limit, known)
 
+    def in_open_directories(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """Yield the entries of a tree. On a disk each is read in its open directory, which is opened once for
+        neighbours.
+        """
+        if not self._backend.traits.race_free:
+            yield from entries  # a store has no directories to open
+            return
+        with ExitStack() as opened:
+            for entry in entries:
+                above = paths.parent(entry.path)
+                if self._walking is None or self._walking[0] != above:
+                    self._walking = None
+                    opened.close()
+                    with at(self._backend, above) as spot:
+                        self._walking = above, opened.enter_context(self._backend.folder(spot))
+                    opened.callback(self._leave)
+                yield entry
+
+    def _leave(self) -> None:
+        self._walking = None
+
     def reading_ahead(
         self, entries: Iterator[Entry], limit: int, *, exactly: bool = False
     ) -> AbstractContextManager[Iterator[Entry]]:
@@ -250,6 +271,10 @@ class View:
     def may_read(self, path: str, directory: bool = False) -> bool:
         """Whether the policy allows reading `path` without asking."""
         return self.read_effect(path, directory) == Effect.ALLOW
+
+    def readable(self, files: Iterable[str]) -> set[str]:
+        """Return those of these files that the policy allows reading without asking."""
+        return readable.readable_files(self, files)
 
     def may_show(self, place: Place) -> bool:
         """Whether an answer that is about something else may have content of a file: the agent could read it
