@@ -35,13 +35,13 @@ AT_MOST: list[tuple[str, dict[str, Any], int, int]] = [
     ("insert_at_line", {"path": f"{DEEP}/x", "content": "0", "line": 0}, 7, 28),
     ("delete_file", {"path": f"{DEEP}/x"}, 9, 19),
     ("list_directory", {"path": DEEP}, 3, 8),
-    ("move_file", {"source": f"{DEEP}/x", "destination": f"{DEEP}/z"}, 8, 24),
+    ("move_file", {"source": f"{DEEP}/x", "destination": f"{DEEP}/z"}, 6, 20),
     ("copy_file", {"source": f"{DEEP}/x", "destination": f"{DEEP}/z"}, 7, 23),
     ("create_directory", {"path": f"{DEEP}/e"}, 3, 9),
-    ("search_text", {"query": "needle", "path": f"{DEEP}/find", "include_ignored": True}, 203, 409),
-    ("search_text", {"query": "needle", "path": f"{DEEP}/find"}, 207, 419),
+    ("search_text", {"query": "needle", "path": f"{DEEP}/find", "include_ignored": True}, 15, 525),
+    ("search_text", {"query": "needle", "path": f"{DEEP}/find"}, 19, 535),
     ("directory_tree", {"path": DEEP, "include_ignored": True}, 5, 13),
-    ("delete", {"path": f"{DEEP}/find"}, 711, 2421),
+    ("delete", {"path": f"{DEEP}/find"}, 35, 1153),
 ]
 
 

@@ -35,7 +35,7 @@ from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.protected_paths import QUARANTINED_PREFIX
 from ringfence.toolkit.storage.backend import Spot, Tree, at, traits_at
 from ringfence.toolkit.storage.guarantees import MAX_FILE, is_restorable, is_streamed
-from ringfence.toolkit.storage.read_ahead import ReadAhead
+from ringfence.toolkit.storage.read_ahead import ReadAhead, together_from
 
 _MANY = 64  # from this many files on, a deleted tree stays in the quarantine as it is
 
@@ -64,6 +64,7 @@ class Intent:
         self._names: dict[int, str] = {}
         self._ahead: ReadAhead | None = None
         self._streams: dict[str, StreamedContent] = {}
+        self._moved: dict[str, bytes | StreamedContent | None] = {}  # read before the transaction
         self.digests: dict[str, str] = {}
 
     def items(self, change: Change) -> Iterator[Item]:
@@ -157,7 +158,8 @@ class Intent:
         content: StreamedContent | str | None = None
         known = None
         if change.stat.kind == FILE:
-            found = self._content(change.source, change.stat)
+            source = change.source
+            found = self._moved.pop(source) if source in self._moved else self._content(source, change.stat)
             known = None if found is None else digest_of(found)
             # Large content that moves is not stored, too: it exists at its new path.
             content = held(found, known) if known is not None and isinstance(found, bytes) else known
@@ -216,7 +218,7 @@ class Intent:
                 # Small files on a disk are read fast enough within the transaction.
                 small = (change.stat.size or 0) <= LARGE and is_streamed(change.source, self._backend.traits)
                 if not small:
-                    self._content(change.source, change.stat)
+                    self._moved[change.source] = self._content(change.source, change.stat)
 
     def _content(self, path: str, judged: Stat) -> bytes | StreamedContent | None:
         """Return a file's content, as a stream if it is large; None if it is too large to store."""
@@ -258,6 +260,7 @@ class Intent:
             at_once=at_once,
             limit=MAX_FILE,
             noted=[],
+            together=together_from(self._backend, MAX_FILE),
         )
         return self._ahead
 
@@ -274,6 +277,8 @@ class Intent:
     def _metadata(self, path: str, judged: Stat | None) -> Metadata | None:
         if judged is None:
             return None
+        if self._ahead is not None and (sent := self._ahead.metadata(path)) is not None:
+            return sent
         with self._at(path) as spot:
             return self._backend.metadata(spot, judged)
 

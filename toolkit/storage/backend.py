@@ -76,6 +76,7 @@ BACKENDS: dict[str, Traits] = {
         conditional_delete=True,
         conditional_move=True,
         reliable=True,
+        reads_at_once=16,
     ),
     "memory": Traits(directories=True, exclusive_create=True, reliable=True),
     "s3": Traits(
@@ -96,6 +97,7 @@ BACKENDS: dict[str, Traits] = {
         modes=True,
         conditional_delete=True,
         reliable=True,
+        reads_at_once=32,
     ),
 }
 CONSERVATIVE = Traits()

@@ -6,12 +6,13 @@ Nothing is read before the walk has judged it, and nothing before the first file
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import FILE, Entry
+from ringfence.toolkit.plan.metadata import Metadata
 from ringfence.toolkit.storage.backend import Tree, at
 
 if TYPE_CHECKING:
@@ -21,15 +22,26 @@ _MAX_BYTES = 32 << 20  # of files that are read at once; a larger one is read al
 _Ahead = tuple[Entry, list[Any]]
 
 
+class FileRead(NamedTuple):
+    """The content of a file, with its metadata."""
+
+    data: bytes
+    metadata: Metadata
+
+
+Together = Callable[[Sequence[Entry]], Sequence[FileRead | None] | None]
+
+
 class ReadAhead:
     """The entries of a walk, each with its content once that is asked for.
 
-    `read` reads an entry, in a thread. Files of more than `limit` bytes are not read ahead. `noted` is a list
-    to which the walk adds while it goes on: what it adds for an entry is there when the entry's turn comes,
-    and not before.
+    `read` reads an entry, in a thread. `together` reads several at once and leaves some to `read`, without
+    threads then; it returns None for a store that cannot do so. Files of more than `limit` bytes are not read
+    ahead. `noted` is a list to which the walk adds while it goes on: what it adds for an entry is there when
+    the entry's turn comes, and not before.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the parts of a walk, named by the caller
         self,
         entries: Iterator[Entry],
         read: Callable[[Entry], bytes],
@@ -37,10 +49,12 @@ class ReadAhead:
         at_once: int,
         limit: int,
         noted: list[Any],
+        together: Together = lambda _: None,
     ) -> None:
         self.turn: Entry | None = None
         self._entries, self._read, self._limit = entries, read, limit
-        self._at_once, self._noted = at_once, noted
+        self._at_once, self._noted, self._together = at_once, noted, together
+        self._found: dict[str, FileRead | None] = {}
         self._ahead: deque[_Ahead] = deque()
         self._ended = False
         self._last_noted: list[Any] = []
@@ -63,6 +77,7 @@ class ReadAhead:
     def __next__(self) -> Entry:
         if self.turn is not None:
             self._reading.pop(self.turn.path, None)
+            self._found.pop(self.turn.path, None)
         while not self._ended and len(self._ahead) < self._at_once:
             self._step()
         if not self._ahead:
@@ -75,17 +90,38 @@ class ReadAhead:
 
     def content(self, entry: Entry) -> bytes:
         """Return the content of the entry in turn. Raises what `read` raises."""
+        if entry.path not in self._found:
+            waiting = self._waiting(entry)
+            found = None if self._pool is not None else self._together(waiting)
+            if found is None:
+                return self._from_thread(entry, waiting)
+            self._found |= {one.path: read for one, read in zip(waiting, found, strict=True)}
+        read = self._found[entry.path]
+        return self._read(entry) if read is None else read.data
+
+    def metadata(self, path: str) -> Metadata | None:
+        """Return the metadata of the entry in turn, where the store sent it with the content."""
+        read = self._found.get(path)
+        return None if read is None else read.metadata
+
+    def _waiting(self, entry: Entry) -> list[Entry]:
+        """Return the entry in turn, and those of the next ones that are not read yet and may be."""
+        waiting, size = [entry], entry.stat.size or 0
+        for other, _ in self._ahead:
+            size += other.stat.size or 0
+            if size > _MAX_BYTES:
+                break
+            if other.stat.kind == FILE and (other.stat.size or 0) <= self._limit:
+                waiting.append(other)
+        return waiting
+
+    def _from_thread(self, entry: Entry, waiting: list[Entry]) -> bytes:
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor  # only stores need it
 
             self._pool = ThreadPoolExecutor(self._at_once)
-        size = 0
-        for other in (entry, *(ahead for ahead, _ in self._ahead)):
-            size += other.stat.size or 0
-            if other is not entry and size > _MAX_BYTES:
-                break
-            is_read = other is entry or (other.stat.kind == FILE and (other.stat.size or 0) <= self._limit)
-            if is_read and other.path not in self._reading:
+        for other in waiting:
+            if other.path not in self._reading:
                 self._reading[other.path] = self._pool.submit(self._read, other)
         return self._reading[entry.path].result()
 
@@ -99,6 +135,12 @@ class ReadAhead:
             self._ended, self._last_noted = True, noted
         else:
             self._ahead.append((entry, noted))
+
+
+def together_from(backend: Tree, limit: int) -> Together:
+    """Return the function that reads several files of a backend at once, for `ReadAhead`."""
+    own = getattr(backend, "read_together", None)
+    return lambda entries: None if own is None else own(entries, limit)
 
 
 def ahead_of_walk(
@@ -122,4 +164,5 @@ def ahead_of_walk(
     at_once = backend.traits.reads_at_once
     if at_once == 1:
         return None
-    return ReadAhead(entries, read, at_once=at_once, limit=limit, noted=noted)
+    together = together_from(backend, limit)
+    return ReadAhead(entries, read, at_once=at_once, limit=limit, noted=noted, together=together)

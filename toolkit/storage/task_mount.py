@@ -14,7 +14,7 @@ from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import StoragePlace
-from ringfence.toolkit.plan.changes import Delete, Move, Stat, Write
+from ringfence.toolkit.plan.changes import Delete, Entry, Move, Stat, Write
 from ringfence.toolkit.plan.content import StreamedContent
 from ringfence.toolkit.plan.entries import LooksFor
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
@@ -31,6 +31,7 @@ from ringfence.toolkit.storage.backend import (
     spot_at,
 )
 from ringfence.toolkit.storage.first_look import Look, look
+from ringfence.toolkit.storage.read_ahead import FileRead, together_from
 from ringfence.toolkit.storage.task_move import move_between
 from ringfence.toolkit.storage.task_spots import (
     TaskFolder,
@@ -152,6 +153,10 @@ class TaskMount:
     def read(self, spot: Spot, limit: int | None = None, judged: Stat | None = None) -> bytes:
         side, inner = self._existing_side(spot)
         return side.read(inner, limit, judged)
+
+    def read_together(self, entries: Sequence[Entry], limit: int) -> Sequence[FileRead | None] | None:
+        inside = any(entry.path.partition("/")[0] in (TASKS, OWN_DIRECTORY) for entry in entries)
+        return None if inside else together_from(self._main, limit)(entries)
 
     def chunks(self, spot: Spot, judged: Stat | None = None) -> Iterator[bytes]:
         side, inner = self._existing_side(spot)

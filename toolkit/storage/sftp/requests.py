@@ -6,8 +6,10 @@ paramiko's own methods wait for each reply, and its pipelined writes ignore what
 from __future__ import annotations
 
 import errno
+import stat as S
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 from ringfence.toolkit.storage.sftp.names import from_server
@@ -117,6 +119,17 @@ def attributes(reply: Any) -> Any:
     return None if isinstance(reply, FileNotFoundError) else value(reply, SFTPAttributes)
 
 
+def is_link_row(row: Any) -> bool:
+    """Whether attributes are those of a symbolic link."""
+    return row.st_mode is not None and S.S_ISLNK(row.st_mode)
+
+
+def is_directory(reply: Any) -> bool:
+    """Whether a reply has the attributes of a directory."""
+    mode = None if isinstance(reply, Exception) else attributes(reply).st_mode
+    return mode is not None and S.S_ISDIR(mode)
+
+
 def open_to_read(path: bytes) -> Request:
     """Return the request to open a file, which must be known to be a regular one."""
     from paramiko.sftp import CMD_OPEN, SFTP_FLAG_READ
@@ -175,6 +188,34 @@ def content(
         asked = missing
         replies = together(client, [*_reads(handle, asked), *last])
     return row, _joined(parts), replies[len(replies) - len(last) :]
+
+
+def contents(client: Any, files: Sequence[tuple[bytes, int]]) -> list[tuple[Any, bytes | None]]:
+    """Return the reply about each open file's attributes, and its content: None where it needs more requests.
+
+    `files` are handles and the sizes to expect.
+    """
+    from paramiko.sftp import CMD_FSTAT
+
+    spans = [_ranges(size + 1) for _, size in files]
+    requests = chain(
+        *(
+            ((CMD_FSTAT, handle), *_reads(handle, asked))
+            for (handle, _), asked in zip(files, spans, strict=True)
+        )
+    )
+    replies = iter(together(client, requests))
+    found: list[tuple[Any, bytes | None]] = []
+    for (_, size), asked in zip(files, spans, strict=True):
+        row, own = next(replies), [*islice(replies, len(asked))]
+        parts: dict[int, bytes] = {}
+        try:
+            missing, _ = _take(zip(asked, own, strict=True), parts, size)
+        except OSError:
+            missing = asked
+        data = _joined(parts)
+        found.append((row, data if not missing and len(data) == size else None))
+    return found
 
 
 def _ranges(end: int) -> list[tuple[int, int]]:

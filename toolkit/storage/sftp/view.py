@@ -16,10 +16,11 @@ from ringfence.policy.byte_names import from_disk, to_disk
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import StoragePlace
-from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, OTHER, Delete, Stat
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, OTHER, Delete, Entry, Stat
 from ringfence.toolkit.plan.metadata import Metadata
 from ringfence.toolkit.storage.backend import BACKENDS, is_link, path_changed
 from ringfence.toolkit.storage.guarantees import MAX_FILE
+from ringfence.toolkit.storage.read_ahead import FileRead
 from ringfence.toolkit.storage.sftp.connection import Connection, errors
 from ringfence.toolkit.storage.sftp.metadata import fields_of
 from ringfence.toolkit.storage.sftp.names import from_server, real_path, to_server
@@ -28,7 +29,10 @@ from ringfence.toolkit.storage.sftp.requests import (
     attributes,
     close,
     content,
+    contents,
     entries,
+    is_directory,
+    is_link_row,
     lstats,
     open_to_read,
     together,
@@ -200,6 +204,41 @@ class SftpView(StoreBase):
         spot.seen = self._seen(spot.path, reply)
         return spot.seen
 
+    def read_together(self, entries: Sequence[Entry], limit: int) -> list[FileRead | None]:
+        """Return files in their judged versions, with three round trips for all; None for each other one."""
+        with errors(entries[0].path):
+            return self._connection.read(lambda client: self._read_files(client, entries, limit))
+
+    def _read_files(self, client: Any, entries: Sequence[Entry], limit: int) -> list[FileRead | None]:
+        ways = {entry.path: self._way_to(entry.path) for entry in entries}
+        looks = dict.fromkeys(chain(*ways.values(), lstats([self._absolute(e.path) for e in entries])))
+        seen = dict(zip(looks, together(client, list(looks)), strict=True))
+        usual = [
+            entry
+            for entry in entries
+            if entry.stat.kind == FILE
+            and (entry.stat.size or 0) <= limit
+            and all(is_directory(seen[look]) for look in ways[entry.path])
+            and self._is_judged(entry, seen[lstats([self._absolute(entry.path)])[0]])
+        ]
+        opened = together(client, [open_to_read(self._absolute(entry.path)) for entry in usual])
+        files = [(e, handle) for e, handle in zip(usual, opened, strict=True) if isinstance(handle, bytes)]
+        try:
+            read = contents(client, [(handle, entry.stat.size or 0) for entry, handle in files])
+        finally:
+            for _, handle in files:
+                close(client, handle)
+        found = {
+            entry.path: FileRead(data, fields_of(row))
+            for (entry, _), (row, data) in zip(files, read, strict=True)
+            if data is not None and self._is_judged(entry, row)
+        }
+        return [found.get(entry.path) for entry in entries]
+
+    def _is_judged(self, entry: Entry, reply: Any) -> bool:
+        row = None if isinstance(reply, Exception) else attributes(reply)
+        return row is not None and not is_link_row(row) and is_same(entry.stat, self._stat(entry.path, row))
+
     def metadata(self, spot: SftpSpot, stat: Stat, *, copied: bool = False) -> Metadata | None:
         """Return owner, group and times; a copy takes none of them along."""
         if copied:
@@ -280,7 +319,7 @@ class SftpView(StoreBase):
         """Raise CallError `path_changed` if a directory above is a link now; it can become one after this."""
         for reply in replies:
             row = attributes(reply) if not isinstance(reply, OSError) else None
-            if row is not None and row.st_mode is not None and S.S_ISLNK(row.st_mode):
+            if row is not None and is_link_row(row):
                 raise path_changed(path)
 
     def _look_at(self, *looked_at: str, above: Sequence[str] = ()) -> list[Stat | None]:
