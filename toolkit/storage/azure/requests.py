@@ -41,14 +41,21 @@ class Requests:
             except (ResourceNotFoundError, ResourceModifiedError):
                 return None
 
-    async def content(self, blob: str, tag: str) -> bytes | None:
-        """Return the content of exactly the blob with this tag; None if there is none."""
+    async def content(
+        self, blob: str, tag: str | None = None, limit: int | None = None
+    ) -> tuple[Any, bytes | None] | None:
+        """Return properties and content of a blob, with `tag` of exactly that version; None if there is none.
+
+        The properties lack the tier. The content is None if it has more than `limit` bytes.
+        """
         from azure.core.exceptions import ResourceModifiedError, ResourceNotFoundError
 
         async with self._client(blob) as client:
             try:
                 stream = await client.download_blob(**_only_if(tag))
-                return bytes(await stream.readall())
+                if limit is not None and stream.properties.size > limit:
+                    return stream.properties, None
+                return stream.properties, bytes(await stream.readall())
             except (ResourceNotFoundError, ResourceModifiedError):
                 return None
 
@@ -126,7 +133,8 @@ class Requests:
         if found is None:
             raise outcome_unknown(path)
         tag_now = _tag(found)
-        ours = found.size == len(data) and await self.content(blob, tag_now) == data
+        now = await self.content(blob, tag_now) if found.size == len(data) else None
+        ours = now is not None and now[1] == data
         if tag is None and not ours:
             raise FileExistsError
         if not was_made(path, ours=ours, as_judged=tag_now == tag):

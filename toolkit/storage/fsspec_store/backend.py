@@ -98,8 +98,8 @@ class Store(StoreView):
         self._check_writable(source.path)
         if change.over is not None:
             self._check_same(destination.path, change.over)
-        elif self._info(destination.path) is not None:
-            raise CallError("already_exists", f"'{destination.path}' already exists", where=destination.path)
+        else:
+            self._check_free(destination.path)
 
         copies: dict[str, Stat] = {}
 
@@ -189,6 +189,10 @@ class Store(StoreView):
         whole = found is not None and found.kind == FILE and found.size in (None, len(data))
         if not whole or self._content(path) != data:
             raise _dropped(f"what was written to '{path}'", path)
+
+    def _check_free(self, path: str) -> None:
+        if self._info(path) is not None:
+            raise CallError("already_exists", f"'{path}' already exists", where=path)
 
     def _check_removed(self, path: str) -> None:
         if not self.traits.reliable and self._info(path) is not None:
