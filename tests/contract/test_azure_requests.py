@@ -89,3 +89,14 @@ def test_requests_of_a_call(
         result = session.call({"tool": tool, "arguments": arguments})
         assert result.ok is ("none" not in str(arguments)), result
         assert len(made) <= most, Counts(made)
+
+
+@pytest.mark.parametrize(("effect", "methods"), [("deny", []), ("ask", ["HEAD", "GET"]), ("allow", ["GET"])])
+def test_the_first_request_brings_content_only_where_the_policy_allows_it(
+    root: str, file_system: Any, made: list[str], effect: str, methods: list[str]
+) -> None:
+    policy = Policy.loads(f'version: 1\nrules: {{read: {{"*": {effect}}}}}\n')
+    with Session(root, policy, fs=file_system, state=":memory:") as session:
+        made.clear()
+        session.call({"tool": "read_file", "arguments": {"path": f"{DEEP}/x"}})
+        assert [sent.partition(" ")[0] for sent in made] == methods

@@ -13,11 +13,12 @@ import pytest
 from ringfence.policy import Policy
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import StoragePlace
-from ringfence.toolkit.plan.changes import Delete, Stat
+from ringfence.toolkit.plan.changes import FILE, Delete, Stat
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.backend import at, complete
 from ringfence.toolkit.storage.sftp import Sftp
 from ringfence.toolkit.storage.sftp.connection import Connection
+from ringfence.toolkit.storage.tree_walk import walk
 from ringfence.toolkit.testing.backend_contract import ALLOW
 from tests.services.counted_trips import counted
 from tests.services.servers import SftpServer, sshd
@@ -201,3 +202,27 @@ def test_a_server_that_does_not_permit_syncing_is_written_to(tmp_path: Path) -> 
         with connected(server, root) as tree:
             assert tree.create(tree.resolve(("a",), follow=False), b"1", 0o600, "") == ()
         assert (root / "a").read_text() == "1"
+
+
+def test_only_judged_files_are_read_together(tree: Sftp, root: Path) -> None:
+    for name in ("same", "changed", "gone", "linked", "piped", "empty"):
+        (root / "d/e" / name).write_text("" if name == "empty" else name)
+    (root / "d/large").write_bytes(LARGE)
+    (outside := root.with_name(f"{root.name}-elsewhere")).mkdir()
+    with at(tree, "d") as spot:
+        entries = [entry for entry, _ in walk(tree, spot, "d") if entry.stat.kind == FILE]
+    (root / "d/e/changed").write_text("something else")
+    for name in ("gone", "linked", "piped"):
+        (root / "d/e" / name).unlink()
+    (root / "d/e/linked").symlink_to("same")
+    os.mkfifo(root / "d/e/piped")
+    found = dict(zip([e.path for e in entries], tree.read_together(entries, 1 << 20), strict=True))
+    assert {path.rpartition("/")[2]: read and read.data for path, read in found.items()} == {
+        "x": b"one", "same": b"same", "empty": b"", "large": LARGE,
+        "changed": None, "gone": None, "linked": None, "piped": None,
+    }  # fmt: skip
+    assert tree.read_together(entries, 3)[[e.path for e in entries].index("d/large")] is None
+    (root / "d/e").rename(outside / "e")
+    (root / "d/e").symlink_to(outside / "e")
+    below_link = [entry for entry in entries if entry.path.startswith("d/e/")]
+    assert not any(tree.read_together(below_link, 1 << 20))
