@@ -513,7 +513,7 @@ class Content:
     invariants: tuple[Invariant, ...] = ()
     hard_links: Literal["replace", "refuse"] | None = None
     mode: Literal["enforce", "monitor"] | None = None
-    durable: bool | None = None
+    durable: bool | Literal["log"] | None = None
     tasks: Tasks | None = None
     retention: Retention = Retention()
     run: Sequence[Rule] = ()  # everybody's rules for commands

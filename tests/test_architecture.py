@@ -547,6 +547,7 @@ MAY_CHANGE = {
     "toolkit.execution.item_recovery": "finishes or puts back what a dead process left half done",
     "toolkit.execution.recovery": "asks where the quarantine is",
     "toolkit.execution.recovery_files": "the same as item_recovery",
+    "toolkit.execution.settlement": "makes logged changes again after a power cut",
     "toolkit.history.pruning": "lets go of deleted trees that are forgotten",
     "toolkit.workspace.workspace": "opens the tree, and has the method that gives it",
     "toolkit.storage.backend": "says what it is",

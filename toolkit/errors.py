@@ -148,6 +148,19 @@ CODES: dict[str, Code] = {
         "tell the user; free space or rights",
         "see that the disk of the state has room and that this user may write to it",
     ),
+    "log_unavailable": Code(
+        "error",
+        "host",
+        "workspace or state is not on a disk for which `durable: log` is known to hold",
+        "use `durable: true`, or a state on a local ext4 or XFS (`--state`)",
+    ),
+    "not_settled": Code(
+        "error",
+        "host",
+        "changes from before a power cut could not be made again, so nothing was changed",
+        "tell the user",
+        "put the workspace of that time back, or wait for a day",
+    ),
     "permission_denied": Code(
         "error",
         "host",

@@ -108,9 +108,12 @@ class Engine:
         return self.content.retention
 
     @property
-    def durable(self) -> bool:
-        """Whether each change is synced to disk before its call returns; the default is true."""
-        return self.content.durable is not False
+    def durable(self) -> bool | Literal["log"]:
+        """Whether a change survives a power cut once its call has returned; the default is true.
+
+        "log": once recovery has made it again, from its intent, which is on the disk before.
+        """
+        return True if self.content.durable is None else self.content.durable
 
     @property
     def tasks(self) -> Tasks | None:

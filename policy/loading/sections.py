@@ -254,7 +254,7 @@ def _hard_links(reader: Reader, node: Node, out: Read) -> None:
 
 
 def _durable(reader: Reader, node: Node, out: Read) -> None:
-    out.settings["durable"] = reader.flag(node, "durable")
+    out.settings["durable"] = reader.flag_or_word(node, "log", "durable")
 
 
 def _mode(reader: Reader, node: Node, out: Read) -> None:

@@ -173,6 +173,15 @@ class Reader:
         )
         return None
 
+    def flag_or_word(self, node: Node, word: str, what: str) -> bool | str | None:
+        """Return a boolean, or a word."""
+        if node.kind == "scalar" and (node.text == word or (node.plain and node.text in {"true", "false"})):
+            return word if node.text == word else node.text == "true"
+        known = either(("true", "false", word))
+        message = f"{what} is {known}, not {node.describe()}"
+        self.report.add("value_invalid", message, node, f"write {known}")
+        return None
+
     def number(self, node: Node, what: str, most: int | None = None) -> int | None:
         """Return a whole number from 0 to `most`; None for `most` is no upper bound."""
         if node.kind == "scalar" and node.plain and _NUMBER.match(node.text):

@@ -1,6 +1,6 @@
 """Kills a process that makes calls, again and again on one workspace, and checks what it left.
 
-    python -m tests.crash.harness points|random RUNS [--seed N] [--durable] [--mutant NAME]
+    python -m tests.crash.harness points|random RUNS [--seed N] [--durable] [--log] [--mutant NAME]
 
 Each run forks a worker that makes a few calls and is killed: at the Nth step (before or after each
 operation that changes a file or ends a transaction) or at a random moment. Then the state is opened
@@ -38,8 +38,10 @@ from tests.crash import mutants
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')
 DURABLE = Policy.loads('version: 1\nrules: {"*": allow}\n')  # a single write begins before its intent
+LOG = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: log\n')  # and its files are synced later
 STATE = "CRASH_STATE"  # where to keep the state, if not beside the workspace
 CALLS = 5
+_SINGLE = 0.58  # up to this, a random number means a call that changes a single file
 _NAMES = ("rename", "link", "unlink", "write", "fsync", "mkdir", "rmdir", "symlink", "fchmod", "close")
 _WORDS = (
     "BEGIN", "COMMIT", "INSERT", "UPDATE", "DELETE", "ALTER", "CREATE", "DROP", "VACUUM", "PRAGMA"
@@ -62,9 +64,15 @@ def content(chance: random.Random) -> bytes:
 
 
 class Workload:
-    """Calls that fit one after the other, and the files that each would leave."""
+    """Calls that fit one after the other, and the files that each would leave.
 
-    def __init__(self, model: Tree, chance: random.Random, calls: int = CALLS) -> None:
+    `single`: how many of them, of one, create, replace, edit or delete a single file.
+    """
+
+    def __init__(
+        self, model: Tree, chance: random.Random, calls: int = CALLS, *, single: float = 0.0
+    ) -> None:
+        self._single = single
         self.models = [dict(model)]
         self.calls: list[dict[str, Any]] = []
         self._chance = chance
@@ -74,7 +82,7 @@ class Workload:
     def _next(self, model: Tree) -> None:
         chance = self._chance
         files, folders = sorted(model), sorted({p.split("/")[0] for p in model if "/" in p})
-        kind = chance.random()
+        kind = chance.random() * (_SINGLE if chance.random() < self._single else 1.0)
         if kind < 0.22 or len(files) < 8:
             path = f"{chance.choice(['', 'd1/', 'd2/s1/', 'd3/', 'd4/s2/t/'])}f{chance.randint(0, 10**6)}"
             model[path] = content(chance)
@@ -89,7 +97,7 @@ class Workload:
             if model[path][:1] != b"" and len(model[path]) < 10_000:
                 model[path] = text.encode() + b"\n" + model[path]
                 self._add(model, "insert_at_line", path=path, content=text, line=0)
-        elif kind < 0.58:
+        elif kind < _SINGLE:
             path = chance.choice(files)
             del model[path]
             self._add(model, "delete_file", path=path)
@@ -220,10 +228,10 @@ def work(
     base: Path, calls: list[dict[str, Any]], answer: Callable[[str], None], policy: Policy = ALLOW
 ) -> None:
     with open_session(base, policy) as session:
-        _answer_all(session, calls, answer)
+        answer_all(session, calls, answer)
 
 
-def _answer_all(session: Session, calls: list[dict[str, Any]], answer: Callable[[str], None]) -> None:
+def answer_all(session: Session, calls: list[dict[str, Any]], answer: Callable[[str], None]) -> None:
     last = ""
     for call in calls:
         result = session.undo(last) if call["tool"] == "undo" else session.call(call)
@@ -399,7 +407,7 @@ class Run:
             if mutant:
                 (mutants.DURABLE if mutant in mutants.DURABLE else mutants.MUTANTS)[mutant]()
             if at:
-                Steps(at, lambda label: write(tell, label.encode()), opens=self.policy is not DURABLE)
+                Steps(at, lambda label: write(tell, label.encode()), opens=self.policy is ALLOW)
             act(lambda call: write(out, f"{call}\n".encode()) and None)
         except BaseException as error:
             write(tell, f"{type(error).__name__}: {error}".encode())
@@ -503,11 +511,12 @@ def main() -> int:
     parser.add_argument("runs", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--durable", action="store_true", help="wait for the disk, as by default")
+    parser.add_argument("--log", action="store_true", help="as `durable: log`")
     parser.add_argument("--mutant", choices=sorted({**mutants.MUTANTS, **mutants.DURABLE}))
     given = parser.parse_args()
     started = time.time()
     with tempfile.TemporaryDirectory() as base:
-        policy = DURABLE if given.durable else ALLOW
+        policy = LOG if given.log else DURABLE if given.durable else ALLOW
         run = Run(Path(base), given.mode, given.seed, given.mutant, policy)
         for number in range(given.runs):
             run.once(number)

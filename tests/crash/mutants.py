@@ -29,6 +29,8 @@ def record_after() -> None:
         kept: list[Any] = []
 
         class Later:
+            redo = history.redo
+
             def begin(self, operation: Any, items: Any, usage: Any, guard: Any) -> int:
                 guard()
                 kept.extend(items)
@@ -53,6 +55,8 @@ def record_before() -> None:
 
     def applied(plan: Any, workspace: Any, history: Any, operation: Any, usage: Any, **options: Any) -> Any:
         class Sure:
+            redo = history.redo
+
             def begin(self, operation: Any, items: Any, usage: Any, guard: Any) -> int:
                 kept = list(items)
                 op: int = history.begin(operation, kept, usage, guard)

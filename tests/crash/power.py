@@ -1,10 +1,12 @@
 """Cuts the power, as far as a loop device can show it, while a process makes calls; Linux and root only.
 
-    python -m tests.crash.power SNAPSHOTS [--seed N] [--mutant NAME]
+    python -m tests.crash.power SNAPSHOTS [--seed N] [--durable log] [--again] [--fs xfs] [--mutant NAME]
 
-Workspace and state are on an ext4 whose disk is a file. At random moments writing to it is stopped, the file
-copied, and the copy mounted, settled and checked. No other process sees the mounts; they go with this one.
-Must never leave a file system frozen. Prints one JSON object; exits with 77 where it cannot be done.
+Workspace and state are on an ext4 or XFS whose disk is a file. At random moments writing to it is stopped,
+the file copied, and the copy mounted, settled and checked. With `--again` the power fails a second time, at a
+random moment while the copy is settled, and a copy of that is checked. No other process sees the mounts; they
+go with this one. Must never leave a file system frozen. Prints one JSON object; exits with 77 where it cannot
+be done.
 """
 
 from __future__ import annotations
@@ -27,10 +29,19 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tests.crash.harness import ALLOW, DURABLE, Run, Workload, digest, files_of, open_session, work
+from ringfence.policy import Policy
+from ringfence.toolkit.history import redo_log
+from ringfence.toolkit.session import crash_recovery
+from ringfence.toolkit.session import session as session_module
+from ringfence.toolkit.session.crash_recovery import recover_orphans
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.local.late_sync import LateSync
+from tests.crash.harness import ALLOW, DURABLE, LOG, Run, Workload, answer_all, digest, files_of, open_session
 
 CALLS = 400  # of one process, on one disk
-DISK = 96 << 20
+DISKS = {"ext4": 96 << 20, "xfs": 320 << 20}  # XFS is never smaller
+SINGLE = 0.95  # of the calls of `durable: log`: others sync what was logged before
+AGAIN = 0.15  # seconds after the start of a settlement in which the power fails again
 CANNOT = 77
 _FREEZE, _THAW = 0xC0045877, 0xC0045878  # FIFREEZE and FITHAW of linux/fs.h
 _NEW_MOUNTS = 0x00020000  # CLONE_NEWNS of linux/sched.h
@@ -39,16 +50,16 @@ _NEW_MOUNTS = 0x00020000  # CLONE_NEWNS of linux/sched.h
 # -------------------------------------------------------------------------- the disk
 
 
-def why_not() -> str | None:
+def why_not(kind: str = "ext4") -> str | None:
     """Why power cannot be cut here, by trying; where it can, this process has mounts of its own."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return "needs Linux and root, for loop devices"
     try:
         _own_mounts()
-        with tempfile.TemporaryDirectory(dir=_memory()) as place, Disk(Path(place)) as disk:
+        with tempfile.TemporaryDirectory(dir=_memory()) as place, Disk(Path(place), kind) as disk:
             disk.snapshot(Path(place) / "copy.img")
     except (OSError, subprocess.CalledProcessError) as error:
-        return f"no loop device with ext4 can be mounted and frozen here: {error}"
+        return f"no loop device with {kind} can be mounted and frozen here: {error}"
     return None
 
 
@@ -68,9 +79,10 @@ def _run(*command: str) -> None:
 
 
 @contextmanager
-def mounted(image: Path, at: Path) -> Iterator[Path]:
+def mounted(image: Path, at: Path, kind: str = "ext4") -> Iterator[Path]:
     at.mkdir(exist_ok=True)
-    _run("mount", "-o", "loop", str(image), str(at))
+    # A copy of an XFS has the same identity as the one that is still mounted.
+    _run("mount", "-o", "loop,nouuid" if kind == "xfs" else "loop", str(image), str(at))
     try:
         yield at
     finally:
@@ -94,29 +106,39 @@ def _unmount(at: Path) -> None:
 
 
 class Disk:
-    """An ext4 on a file, which is on an ext4 of its own: that one can be frozen, whatever the first does."""
+    """A file system on a file, which is on an ext4 of its own: that can be frozen, whatever the first does.
 
-    def __init__(self, place: Path) -> None:
-        self._place = place
+    With `of`, a copy of another disk's snapshot in place of a new one.
+    """
+
+    def __init__(self, place: Path, kind: str = "ext4", of: Path | None = None) -> None:
+        self._place, self.kind, self._of = place, kind, of
         self._open = ExitStack()
 
     def __enter__(self) -> Disk:
         with ExitStack() as stack:
-            below = self._format("below.img", DISK * 2, "-O", "^has_journal")
+            self._place.mkdir(exist_ok=True)
+            below = self._format("ext4", "below.img", DISKS[self.kind] * 2, "-F", "-O", "^has_journal")
             self._below = stack.enter_context(mounted(below, self._place / "below"))
-            self._image = self._format("below/disk.img", DISK)
-            self.root = stack.enter_context(mounted(self._image, self._place / "disk"))
+            if self._of is None:
+                force = "-F" if self.kind == "ext4" else "-f"
+                self._image = self._format(self.kind, "below/disk.img", DISKS[self.kind], force)
+            else:
+                self._image = self._place / "below/disk.img"
+                _run("cp", "--sparse=always", str(self._of), str(self._image))
+                os.sync()
+            self.root = stack.enter_context(mounted(self._image, self._place / "disk", self.kind))
             self._open = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def _format(self, name: str, size: int, *options: str) -> Path:
+    def _format(self, kind: str, name: str, size: int, *options: str) -> Path:
         image = self._place / name
         with open(image, "wb") as file:
             file.truncate(size)
-        _run("mkfs.ext4", "-q", "-F", *options, str(image))
+        _run(f"mkfs.{kind}", "-q", *options, str(image))
         return image
 
     def snapshot(self, to: Path) -> None:
@@ -161,11 +183,29 @@ def files_unsynced() -> None:
     os.fsync = lambda fd: None
 
 
+def never_played() -> None:
+    """What was logged is taken for what is on the disk."""
+    crash_recovery.recover_orphans = session_module.recover_orphans = _recover_alone
+
+
+def _recover_alone(context: Any) -> list[Any]:
+    context.history.redo.to_settle = list
+    return recover_orphans(context)
+
+
+def marked_unsynced() -> None:
+    """The row of a logged change is removed, and nothing was synced before."""
+    redo_log.AFTER = 0.02
+    LateSync.sync = lambda self, root: None  # type: ignore[method-assign]
+
+
 MUTANTS: dict[str, Callable[[], None]] = {
     "not-durable": lambda: None,  # by its policy
     "state-off": state_off,
     "files-unsynced": files_unsynced,
 }
+# What only `durable: log` shows.
+LOGGED: dict[str, Callable[[], None]] = {"never-played": never_played, "marked-unsynced": marked_unsynced}
 
 
 # ---------------------------------------------------------------------------- cutting
@@ -174,11 +214,13 @@ MUTANTS: dict[str, Callable[[], None]] = {
 class Cuts(Run):
     """One process on one disk, and what is found on copies of that disk."""
 
-    def __init__(self, disk: Disk, place: Path, seed: int, mutant: str | None) -> None:
-        policy = ALLOW if mutant == "not-durable" else DURABLE
-        super().__init__(disk.root, "random", seed, mutant, policy)
-        self.disk, self.place = disk, place
-        self.load = Workload(self.model, self.chance, CALLS)
+    def __init__(
+        self, disk: Disk, place: Path, seed: int, mutant: str | None, policy: Policy, *, again: bool
+    ) -> None:
+        super().__init__(disk.root, "random", seed, mutant, ALLOW if mutant == "not-durable" else policy)
+        self.disk, self.place, self.again = disk, place, again
+        self.seen = Counter[str]()
+        self.load = Workload(self.model, self.chance, CALLS, single=SINGLE if self.policy is LOG else 0.0)
         self.snapshots = self.answered = self.open = 0
         os.sync()
 
@@ -193,7 +235,7 @@ class Cuts(Run):
         try:
             heard = b""
             while self.snapshots < snapshots:
-                time.sleep(self.chance.uniform(0.0, 0.1))
+                time.sleep(self.chance.uniform(0.0, 0.4 if self.policy is LOG else 0.1))
                 heard += _ready(said)
                 before = heard
                 self.disk.snapshot(self.place / "cut.img")
@@ -209,13 +251,14 @@ class Cuts(Run):
 
     def _calls(self, say: int) -> NoReturn:
         try:
-            MUTANTS.get(str(self.mutant), lambda: None)()
-            work(
-                self.base,
-                self.load.calls,
-                lambda call: os.write(say, f"{call}\n".encode()) and None,
-                self.policy,
-            )
+            # Much waits at each cut: the disk has less of it than with the product's own interval.
+            redo_log.AFTER = 3.0
+            {**MUTANTS, **LOGGED}.get(str(self.mutant), lambda: None)()
+            with open_session(self.base, self.policy) as session:
+                _grow_log(session)
+                answer_all(
+                    session, self.load.calls, lambda call: os.write(say, f"{call}\n".encode()) and None
+                )
         except BaseException as error:
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
             os._exit(9)
@@ -225,7 +268,9 @@ class Cuts(Run):
         """In a process of its own, so that whatever it left open does not hold the mount."""
         self.snapshots += 1
         self.answered += len(answers)
-        with mounted(self.place / "cut.img", self.place / "cut") as base:
+        if self.again:
+            self._cut_again()
+        with mounted(self.place / "cut.img", self.place / "cut", self.disk.kind) as base:
             found, tell = os.pipe()
             process = os.fork()
             if process == 0:
@@ -237,20 +282,51 @@ class Cuts(Run):
         report = json.loads(text)
         self.violations += Counter(report["violations"])
         self.settled += Counter(report["settled"])
+        self.seen += Counter(report["seen"])
         for what, example in report["examples"].items():
             self.examples.setdefault(what, example)
 
+    def _cut_again(self) -> None:
+        """Settle the copy on a disk of its own, and replace it by what that disk holds at some moment."""
+        with Disk(self.place / "again", self.disk.kind, self.place / "cut.img") as disk:
+            process = os.fork()
+            if process == 0:
+                try:
+                    _put_over(self.base, disk.root)
+                    boot("the second boot")
+                    open_session(self.base, self.policy).close()
+                finally:
+                    os._exit(0)
+            time.sleep(self.chance.uniform(0.0, AGAIN))
+            disk.snapshot(self.place / "cut.img")
+            _end(process)
+
     def _report(self, base: Path, answers: list[str], at_most: int, tell: int) -> NoReturn:
-        self.violations, self.settled, self.examples = Counter(), Counter(), {}
+        self.violations, self.settled, self.examples, self.seen = Counter(), Counter(), {}, Counter()
         try:
+            if self.mutant == "never-played":
+                never_played()
             _put_over(self.base, base)
+            boot("the last boot")
+            self._see(self.load.models[len(answers)])
             self._found(answers, at_most)
         except BaseException as error:
             self._wrong("what is left cannot be opened", f"{type(error).__name__}: {error}")
         report = {"violations": self.violations, "settled": self.settled, "examples": self.examples}
+        report["seen"] = self.seen
         with os.fdopen(tell, "wb") as file:
             file.write(json.dumps(report).encode())
         os._exit(0)
+
+    def _see(self, expected: dict[str, bytes]) -> None:
+        """Count what another program sees before anything is settled, by the last answer that was heard."""
+        found = files_of(self.base / "ws")
+        for path in found.keys() | expected.keys():
+            now = found.get(path)
+            if now != expected.get(path) and not path.rpartition("/")[2].startswith(".ringfence"):
+                self.seen[
+                    "missing" if now is None else "other" if now.strip(b"\0") else "empty or zeros"
+                ] += 1
 
     def _found(self, answers: list[str], at_most: int) -> None:
         load, done = self.load, len(answers)
@@ -264,6 +340,23 @@ class Cuts(Run):
             self._check_told(session, now)
             self._check_history(session, answers, set(now.values()))
         self._check_left()
+
+
+def _grow_log(session: Session) -> None:
+    """Make the database's log long, and begin it anew.
+
+    While it grows, each commit brings all that was done before to the disk with it, on the same file system.
+    """
+    db = session.state.db  # type: ignore[attr-defined]
+    db.execute("CREATE TABLE large(data BLOB)")
+    db.execute("INSERT INTO large VALUES(zeroblob(8000000))")
+    db.execute("DROP TABLE large")
+    db.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+
+
+def boot(name: str) -> None:
+    """From here on this process runs in another boot than those before it."""
+    redo_log.boot_id = lambda: name  # type: ignore[assignment]
 
 
 def _put_over(place: Path, other: Path) -> None:
@@ -287,35 +380,49 @@ def _end(process: int) -> None:
         pass  # it had ended, and was waited for
 
 
-def cut(snapshots: int, seed: int = 1, mutant: str | None = None) -> dict[str, Any]:
+def cut(
+    snapshots: int,
+    seed: int = 1,
+    mutant: str | None = None,
+    *,
+    policy: Policy = DURABLE,
+    kind: str = "ext4",
+    again: bool = False,
+) -> dict[str, Any]:
     total: dict[str, Any] = {"snapshots": 0, "answered": 0}
-    violations, settled, examples = Counter[str](), Counter[str](), dict[str, str]()
+    violations, settled, examples, seen = Counter[str](), Counter[str](), dict[str, str](), Counter[str]()
     started = time.time()
     while total["snapshots"] < snapshots:
-        with tempfile.TemporaryDirectory(dir=_memory()) as place, Disk(Path(place)) as disk:
-            run = Cuts(disk, Path(place), seed, mutant)
+        with tempfile.TemporaryDirectory(dir=_memory()) as place, Disk(Path(place), kind) as disk:
+            run = Cuts(disk, Path(place), seed, mutant, policy, again=again)
             run.cut(snapshots - total["snapshots"])
         total["snapshots"] += run.snapshots
         total["answered"] += run.answered
         violations += run.violations
         settled += run.settled
+        seen += run.seen
         examples |= run.examples
         seed += 1000
     seconds = round(time.time() - started, 1)
-    return {**total, "violations": violations, "examples": examples, "settled": settled, "seconds": seconds}
+    found = {"violations": violations, "examples": examples, "settled": settled, "seen": seen}
+    return {**total, **found, "seconds": seconds}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("snapshots", type=int)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--mutant", choices=sorted(MUTANTS))
+    parser.add_argument("--durable", choices=("true", "log"), default="true", help="the policy's word")
+    parser.add_argument("--again", action="store_true", help="cut the power in the settlement too")
+    parser.add_argument("--fs", choices=sorted(DISKS), default="ext4")
+    parser.add_argument("--mutant", choices=sorted({**MUTANTS, **LOGGED}))
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that it is cleared away
-    if reason := why_not():
+    if reason := why_not(given.fs):
         print(reason, file=sys.stderr)
         return CANNOT
-    found = cut(given.snapshots, given.seed, given.mutant)
+    policy = LOG if given.durable == "log" else DURABLE
+    found = cut(given.snapshots, given.seed, given.mutant, policy=policy, kind=given.fs, again=given.again)
     json.dump(found, sys.stdout)
     return 1 if found["violations"] else 0
 

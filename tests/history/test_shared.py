@@ -204,6 +204,7 @@ def aged(session: Session) -> str:
         db.execute("DROP TABLE spent")
         db.execute("DROP TABLE read_total")
         db.execute("DROP TABLE recent")
+        db.execute("DROP TABLE unsynced")
         db.execute("ALTER TABLE usage DROP COLUMN minute")
         db.execute("DROP TABLE audit_pack")
         db.execute("ALTER TABLE seen DROP COLUMN at")

@@ -8,11 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 
 from ringfence.policy import Amount
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.execution.change_maker import ChangeMaker
+from ringfence.toolkit.execution.logged_change import is_loggable, size_of
 from ringfence.toolkit.execution.outcome import Outcome
 from ringfence.toolkit.history.path_locks import Busy
 from ringfence.toolkit.history.records import Operation
@@ -54,10 +56,14 @@ def apply(  # noqa: PLR0913  one operation's parts, named by the caller
         numbered = maker.number(plan.changes)
         _check_modes(plan.changes, workspace)
         maker.intent.read_large_contents(numbered)
-        with _early(plan, maker, workspace.writable(), spots):
+        logged = history.redo.in_use and is_loggable(plan, workspace.backend.traits)
+        if logged:
+            operation = replace(operation, logged=True)
+        with nullcontext() if logged else _early(plan, maker, workspace.writable(), spots):
             op = _begin(maker, numbered, workspace, history, operation, usage, guard)
             try:
-                return _carry_out(Outcome(op), plan, numbered, maker, workspace, history)
+                with history.redo.later(op, size_of(plan)) if logged else nullcontext():
+                    return _carry_out(Outcome(op, logged), plan, numbered, maker, workspace, history)
             except BaseException:
                 # The outcome is unknown; recovery finds it out, at the latest at the next start.
                 with suppress(CallError):

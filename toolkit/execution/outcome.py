@@ -23,6 +23,7 @@ class Outcome:
     """
 
     op: int
+    logged: bool = False  # whether its files are synced after the answer
     states: dict[int, str] = field(default_factory=dict)
     failures: list[FailedEntry] = field(default_factory=list)
     seen: dict[str, str] = field(default_factory=dict)

@@ -54,7 +54,7 @@ def recover(history: History, workspace: Workspace) -> list[Recovered]:
         # An item of unknown state counts against limits as if it was done.
         changed = usage(_steps(items, states, DONE, UNKNOWN))
         begun = history.begun(op)
-        record = _record(begun, items, states)
+        record = record_of(begun, items, states)
         if recovery.unrestored:
             record["left"] = [{"path": path, "caught": name} for path, name in recovery.unrestored]
         outcome = history.finish(op, states, digests, record, changed)
@@ -102,7 +102,7 @@ def _steps(items: list[ItemRow], states: dict[int, str], *kinds: str) -> Iterato
         yield Step(item.kind, item.type, item.grown if own else item.size, over)
 
 
-def _record(begun: dict[str, Any], items: list[ItemRow], states: dict[int, str]) -> dict[str, Any]:
+def record_of(begun: dict[str, Any], items: list[ItemRow], states: dict[int, str]) -> dict[str, Any]:
     """Return the audit record of a call whose process ended before it could write one."""
     done = made(_steps(items, states, DONE))
     outcomes = set(states.values()) or {DONE}  # an operation without items is done

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ringfence.toolkit.state.protocol import Database
 
 _PENDING = "SELECT id FROM op WHERE state = 'pending'"
+# Not a number of an operation: there are changes in the redo log.
+_UNSYNCED = -1
+_ANY_UNSYNCED = f" UNION SELECT {_UNSYNCED} FROM unsynced"
 _COLUMNS = "SELECT path, path2, kind, type, temporary FROM item"
 
 
@@ -37,7 +40,9 @@ class PathLocks:
         self._locked, self._stale = _Paths(), _Paths()
         since = "" if planned is None else f" UNION SELECT id FROM op WHERE id > {planned.last:d}"
         # Usually there is no such operation; the table of operations alone shows that.
-        found = {int(row[0]) for row in db.execute(_PENDING + since).fetchall()}
+        found = {int(row[0]) for row in db.execute(_PENDING + since + _ANY_UNSYNCED).fetchall()}
+        self.any_unsynced = _UNSYNCED in found
+        found.discard(_UNSYNCED)
         if not found and (planned is None or not planned.pending):
             return
         open_items = f"{_COLUMNS} WHERE op IN ({_PENDING}) AND state = 'pending'"

@@ -95,7 +95,8 @@ class Operation:
     """The call behind an intent: who is about to change something, and why.
 
     `planned` is the history's position before the plan read the files; None: nobody can have changed them.
-    `timed`: a limit counts what is changed in an hour or a day.
+    `timed`: a limit counts what is changed in an hour or a day. `logged`: recovery makes the change again
+    after a power cut, so its files are synced later.
     """
 
     call: str
@@ -107,3 +108,4 @@ class Operation:
     undoes: str | None = None
     planned: Position | None = None
     timed: bool = False
+    logged: bool = False

@@ -31,6 +31,7 @@ from ringfence.toolkit.history.records import (
     Operation,
     Position,
 )
+from ringfence.toolkit.history.redo_log import RedoLog, SyncFailed
 from ringfence.toolkit.history.session_condition import of_session
 from ringfence.toolkit.plan.content import StreamedContent, sha256, whole
 from ringfence.toolkit.plan.metadata import Metadata, unpacked
@@ -61,9 +62,15 @@ class History:
     """Operations and stored contents of one workspace."""
 
     def __init__(
-        self, state: State, *, durable: bool = True, content_files: ContentFiles | None = None
+        self,
+        state: State,
+        *,
+        durable: bool = True,
+        content_files: ContentFiles | None = None,
+        redo: RedoLog | None = None,
     ) -> None:
         self._state = state
+        self.redo = RedoLog(state, None) if redo is None else redo
         self.content_files = content_files
         self._durable = durable
         self._late: list[_End] = []
@@ -92,6 +99,19 @@ class History:
         path, or has changed it since the position `operation.planned`.
         """
         self._catch_up()
+        try:
+            return self._begin(operation, items, usage, guard)
+        except SyncFailed as error:
+            self.redo.give_up(error)
+            raise
+
+    def _begin(
+        self,
+        operation: Operation,
+        items: Iterable[Item],
+        usage: dict[str, Amount],
+        guard: Callable[[], None],
+    ) -> int:
         with self._state.transaction(durable=self._durable) as db:
             guard()
             taken = PathLocks(db, operation.planned)
@@ -111,6 +131,10 @@ class History:
                     db.execute("INSERT INTO caught VALUES(?,?,?)", (name, op, item.path))
                     quarantined.add(name)
             keeping.flush()
+            if operation.logged:
+                self.redo.add(db, op)
+            elif taken.any_unsynced:
+                self.redo.sync_before(db)
             if usage:
                 budgets.add_changes(db, op, operation.agent, operation.tool, usage, timed=operation.timed)
         if returning:
@@ -156,24 +180,57 @@ class History:
         record: dict[str, Any],
         usage: dict[str, Amount] | None,
     ) -> str:
-        left = set(states.values()) or {DONE}  # an operation without items is done
-        state = PENDING if PENDING in left else left.pop() if len(left) == 1 else PARTIAL
-        with self._state.transaction() as db:
-            open_ = "UPDATE op SET state=? WHERE id=? AND state='pending'"
-            if not db.execute(open_, (state, op)).rowcount:
+        state = _state_of(states)
+        logged = self.redo.is_logged(op)
+        # A caller who is told that it was not done must not find it done after a power cut.
+        removed = logged and state not in (DONE, PENDING)
+        with self._state.transaction(durable=removed) as db:
+            if not self._mark_ended(db, op, state, states, usage):
                 return state  # the reply to an earlier commit was lost, or the operation was recovered
-            _set_states(db, op, states)
-            if state == PENDING:
-                db.execute("UPDATE op SET owner = '' WHERE id = ?", (op,))
-            if usage is not None:
-                budgets.lower(db, op, usage)
-            self._note_returned(db, op, states)
+            if removed:
+                self.redo.remove(db, op)
             _remember(db, seen)
             added = audit.append(db, record, self._state.key, self._head, last=self._sole)
         self._returning.pop(op, None)
         self._wrote(*added)
         self.left_open = self.left_open or state == PENDING
+        if logged:
+            self.redo.ended(op, done=state == DONE)
         return state
+
+    def _mark_ended(
+        self, db: Database, op: int, state: str, states: dict[int, str], usage: dict[str, Amount] | None
+    ) -> bool:
+        """Mark the outcome of an open operation; return False if it is not open."""
+        open_ = "UPDATE op SET state=? WHERE id=? AND state='pending'"
+        if not db.execute(open_, (state, op)).rowcount:
+            return False
+        _set_states(db, op, states)
+        if state == PENDING:
+            db.execute("UPDATE op SET owner = '' WHERE id = ?", (op,))
+        if usage is not None:
+            budgets.lower(db, op, usage)
+        self._note_returned(db, op, states)
+        return True
+
+    def settle(
+        self,
+        db: Database,
+        op: int,
+        states: dict[int, str],
+        seen: dict[tuple[str, str], str],
+        record: dict[str, Any] | None,
+    ) -> None:
+        """Mark the outcome of an unsynced operation, open or done, in the transaction in which it is settled.
+
+        `record` is the audit record, if there is something to say.
+        """
+        db.execute("UPDATE op SET state=? WHERE id=?", (_state_of(states), op))
+        _set_states(db, op, states)
+        self.redo.remove(db, op)
+        _remember(db, seen)
+        if record is not None:
+            self._wrote(*audit.append(db, record, self._state.key, self._head, last=self._sole))
 
     def _note_returned(self, db: Database, op: int, states: dict[int, str]) -> None:
         """Mark restored trees: from now on their content is in the workspace only."""
@@ -200,12 +257,14 @@ class History:
             self._returning[op] = {
                 int(n): str(name) for n, name in rows if name.startswith(QUARANTINED_PREFIX)
             }
+            self.redo.adopt(db, op)
             found = "UPDATE op SET owner = ? WHERE id = ? AND owner = ? AND state = 'pending'"
             return self._state.dead(owner) and db.execute(found, (self._state.owner, op, owner)).rowcount == 1
 
     def abandon(self, op: int) -> None:
         """Leave an operation open for recovery, because its outcome is unknown."""
         self.left_open = True
+        self.redo.ended(op, done=False)
         with self._state.transaction() as db:
             db.execute("UPDATE op SET owner = '' WHERE id = ? AND state = 'pending'", (op,))
 
@@ -449,6 +508,12 @@ def _set_states(db: Database, op: int, states: dict[int, str]) -> None:
         else:
             runs.append((state, op, n, n))
     db.executemany("UPDATE item SET state=? WHERE op=? AND n BETWEEN ? AND ?", runs)
+
+
+def _state_of(states: dict[int, str]) -> str:
+    """Return the state of an operation with items in these states."""
+    left = set(states.values()) or {DONE}  # an operation without items is done
+    return PENDING if PENDING in left else left.pop() if len(left) == 1 else PARTIAL
 
 
 def _remember(db: Database, seen: dict[tuple[str, str], str]) -> None:

@@ -5,16 +5,27 @@ Imports the recovery only if there is something to recover.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ringfence.toolkit.session.attempt import Context
 from ringfence.toolkit.session.left_scratches import sweep_scratches
 
+if TYPE_CHECKING:
+    from ringfence.toolkit.execution.recovery import Recovered
 
-def recover_orphans(context: Context) -> None:
-    """Recover the operations that dead processes left open, and remove the scratches of their commands.
 
-    Raises CallError if store or state fails.
+def recover_orphans(context: Context) -> list[Recovered]:
+    """Settle what a power cut has left, recover the operations that dead processes left open, and remove the
+    scratches of their commands. Returns what was settled after a power cut.
+
+    Raises CallError if store or state fails, or `not_settled`.
     """
     history = context.history
+    settled: list[Recovered] = []
+    if history.redo.to_settle():
+        from ringfence.toolkit.execution.settlement import settle
+
+        settled = settle(history, context.workspace)
     if context.state.interrupted and history.content_files is not None:
         from ringfence.toolkit.history.pruning import sweep
 
@@ -23,7 +34,9 @@ def recover_orphans(context: Context) -> None:
         from ringfence.toolkit.execution.recovery import recover
 
         recover(history, context.workspace)
+    history.redo.sync_left()
     sweep_scratches(context)
+    return settled
 
 
 def recover_left_open(context: Context) -> None:
@@ -36,3 +49,4 @@ def recover_left_open(context: Context) -> None:
 
         context.history.left_open = False  # set again if the store still does not answer
         recover(context.history, context.workspace)
+        context.history.redo.sync_left()

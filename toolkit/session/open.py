@@ -13,6 +13,7 @@ from ringfence.toolkit.approvals.store import Approvals
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.content_files import ContentFiles
+from ringfence.toolkit.history.redo_log import LOG, open_redo_log
 from ringfence.toolkit.history.store import History
 from ringfence.toolkit.locations import local_place, shown
 from ringfence.toolkit.session.attempt import Context
@@ -56,7 +57,7 @@ def open_context(  # noqa: PLR0913  the settings of a session, by keyword
     workspace = Workspace(
         os.fspath(root),
         fs=places.fs,
-        durable=policy.durable,
+        durable=bool(policy.durable),
         found_by=found_by,
         options=places.options,
         tasks=tasks_of(policy, root) if places.tasks is None else os.fspath(places.tasks),
@@ -70,14 +71,21 @@ def open_context(  # noqa: PLR0913  the settings of a session, by keyword
     except CallError:
         workspace.close()
         raise
+    try:
+        redo = open_redo_log(state, workspace, in_use=policy.durable == LOG and not read_only)
+    except CallError:
+        state.close()
+        workspace.close()
+        raise
     history = History(
         state,
-        durable=policy.durable,
+        durable=bool(policy.durable),
+        redo=redo,
         content_files=ContentFiles(
             # A shared state has all contents in its database.
             None if where.startswith((MEMORY, *SHARED)) else where,
             workspace.backend,
-            durable=policy.durable,
+            durable=bool(policy.durable),
         ),
     )
     if history.content_files is not None and history.content_files.folder is not None:

@@ -79,6 +79,10 @@ class Recorder:
             if outcome is None:
                 # A call without a record gets no answer but the error.
                 return replace(failed(attempt.call.id, error), data={"call_id": attempt.name})
+            if outcome.logged and not result.ok:
+                message = "The change failed, which could not be recorded: a power cut now may bring it about"
+                unknown = CallError("outcome_unknown", message)
+                result = replace(failed(attempt.call.id, unknown), data=result.data)
         if outcome is not None:
             self._notify(outcome)
         return result

@@ -16,6 +16,7 @@ from ringfence.toolkit.call import Result
 from ringfence.toolkit.errors import CODES, CallError
 from ringfence.toolkit.execution.outcome import Outcome
 from ringfence.toolkit.history.records import ABORTED, DONE, UNSEEN
+from ringfence.toolkit.history.redo_log import LOG
 from ringfence.toolkit.paths import is_below
 from ringfence.toolkit.plan.changes import Failed, Failure, PartialAnswer, Plan, Write, numbered, path_of
 from ringfence.toolkit.plan.impact import describe, made, touched
@@ -277,7 +278,7 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         "files": totals.files,
         "written": totals.written,
         "freed": totals.freed,
-        "durable": policy.durable,
+        "durable": _durable(attempt),
         **_read(attempt, result),
         **(_of_outcome(attempt.outcome) if attempt.outcome is not None else {}),
         **_failures(attempt, result),
@@ -287,6 +288,13 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         **_content(attempt),
         "seconds": round(context.clock() - attempt.started, 6),
     }
+
+
+def _durable(attempt: Attempt) -> bool | str:
+    """Return how the call's changes are durable: as the policy says, except for those that are not logged."""
+    if attempt.outcome is None:
+        return attempt.policy.durable
+    return LOG if attempt.outcome.logged else bool(attempt.policy.durable)
 
 
 def _paths(named: list[str], plan: Plan | None) -> dict[str, Any]:

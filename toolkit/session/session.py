@@ -35,6 +35,7 @@ from ringfence.toolkit.state.protocol import State
 from ringfence.toolkit.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
+    from ringfence.toolkit.execution.recovery import Recovered
     from ringfence.toolkit.history.session_diff import Changed
     from ringfence.toolkit.history.subscriptions import Subscriber, Subscription
     from ringfence.toolkit.history.versions import Version
@@ -115,10 +116,11 @@ class Session:
             self.workspace.protect(str(Path(self.state.folder).parent))
         self.workspace.protect_tasks()
         self.audit_log = None if audit_log is None else str(Path(audit_log).absolute())
+        self.settled: list[Recovered] = []  # what was made again, or not, after a power cut
         if read_only:
             return
         try:
-            recover_orphans(self.context)
+            self.settled = recover_orphans(self.context)
             if self.audit_log is not None:
                 self.workspace.protect(self.audit_log, aside=True)
                 self._recorder.copy_audit_to(self.audit_log, audit_log_rotate)
@@ -137,6 +139,7 @@ class Session:
         self._retention.close()
         self._recorder.close()
         end_scratches(self.context)
+        self.history.redo.close()
         self.state.close()
         self.workspace.close()
 

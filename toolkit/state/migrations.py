@@ -52,6 +52,10 @@ STEPS: dict[int, tuple[str, ...]] = {
         " PRIMARY KEY(agent, tool, action, minute)) WITHOUT ROWID",
         "CREATE INDEX recent_minute ON recent(minute)",
     ),
+    6: (
+        "CREATE TABLE unsynced(op INTEGER NOT NULL, boot TEXT NOT NULL, root TEXT NOT NULL,"
+        " umask INTEGER NOT NULL, PRIMARY KEY(op))",
+    ),
 }
 # Columns to fill in after the statements of a step, and the statements that follow.
 FILL: dict[int, Callable[[Database], None]] = {3: fill}

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from ringfence.toolkit.state.audit_segments import Segments
 
-VERSION = 6  # `toolkit.state.migrations` upgrades older ones
+VERSION = 7  # `toolkit.state.migrations` upgrades older ones
 
 
 MEMORY = ":memory:"
@@ -61,6 +61,8 @@ CREATE TABLE approval(id TEXT PRIMARY KEY, agent TEXT NOT NULL, session TEXT NOT
     request TEXT NOT NULL);
 CREATE INDEX approval_call ON approval(session, agent, tool, state);
 CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE unsynced(op INTEGER NOT NULL, boot TEXT NOT NULL, root TEXT NOT NULL, umask INTEGER NOT NULL,
+    PRIMARY KEY(op));
 """
 
 

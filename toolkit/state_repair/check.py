@@ -16,6 +16,7 @@ from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.errors import UNCHANGED, CallError
 from ringfence.toolkit.file_ownership import doubt
 from ringfence.toolkit.history.content_files import FILED
+from ringfence.toolkit.history.redo_log import RedoLog
 from ringfence.toolkit.plan.content import hashed, sha256
 from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.state.files import Owning, read_owning
@@ -23,6 +24,7 @@ from ringfence.toolkit.state.moved_workspaces import quarantined, quarantined_in
 from ringfence.toolkit.state.protocol import SHARED, State
 from ringfence.toolkit.state.read_only import open_to_read
 from ringfence.toolkit.storage.local.quarantine import QUARANTINE
+from ringfence.toolkit.text import plural
 
 _OTHERS = 0o077
 _PIECE = 1 << 20
@@ -256,6 +258,13 @@ def _intents(checked: _Checked) -> Iterator[Problem]:
             yield Problem("open", detail, "the next session recovers it", note=True)
 
 
+def _unsynced(checked: _Checked) -> Iterator[Problem]:
+    left = RedoLog(checked.state, None).to_settle() if checked.folder is not None else []
+    if left:
+        detail = f"{plural(len(left), 'change')} from before a power cut may not be in the workspace"
+        yield Problem("not settled", detail, "`ringfence state settle` makes them again", note=True)
+
+
 _CHECKS: dict[str, Callable[[_Checked], Iterator[Problem]]] = {
     "database": _database,
     "counts": _counts,
@@ -264,4 +273,5 @@ _CHECKS: dict[str, Callable[[_Checked], Iterator[Problem]]] = {
     "files": _files,
     "catches": _catches,
     "intents": _intents,
+    "unsynced": _unsynced,
 }

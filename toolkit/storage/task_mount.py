@@ -69,6 +69,11 @@ class TaskMount:
         self._trash: WritableTree | None = None
 
     @property
+    def main(self) -> WritableTree:
+        """The workspace's own tree, without the task store."""
+        return self._main
+
+    @property
     def traits(self) -> Traits:
         return self._main.traits
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.cli.approval_prompt import confirm, whoami
-from ringfence.toolkit.cli.context import audit_key, place_of, root_of
+from ringfence.toolkit.cli.context import audit_key, open_to_look, place_of, root_of
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.runner import DONE, FELL_SHORT, UsageError
+from ringfence.toolkit.history.records import UNKNOWN
 from ringfence.toolkit.state_repair.check import StateReport, check_state
 from ringfence.toolkit.text import plural
 
@@ -38,6 +39,19 @@ def check(arguments: argparse.Namespace, screen: Screen) -> int:
     report = check_state(place, key)
     _show_report(report, screen)
     return DONE if report.sound else FELL_SHORT
+
+
+def settle(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Settle what a power cut has left, and print what became of it."""
+    with open_to_look(arguments) as session:
+        settled = session.settled
+    if screen.as_json:
+        screen.json({"settled": [{"call_id": s.call, "tool": s.tool, "outcome": s.outcome} for s in settled]})
+    else:
+        for one in settled:
+            screen.line(f"{one.tool} ({one.call}): {one.outcome}")
+        screen.line(f"{plural(len(settled), 'change')} settled" if settled else "nothing to settle")
+    return FELL_SHORT if any(one.outcome == UNKNOWN for one in settled) else DONE
 
 
 def _show_report(report: StateReport, screen: Screen) -> None:

@@ -40,6 +40,16 @@ STATES: tuple[Command, ...] = (
         " problem; a note is not one, such as an unfinished change, which the next session recovers.",
     ),
     Command(
+        "state settle",
+        "commands.state:settle",
+        "make changes of `durable: log` again that a power cut has taken from the disk",
+        (AUDIT_KEY, ROOT, ENDPOINT, STATE, PLACE, JSON),
+        ("ringfence state settle",),
+        "Every session does so when it begins; this is for the start of the machine, before other programs"
+        " read the workspace. The exit status is 1 if the outcome of a change is unknown: somebody else has"
+        " changed its path, or it is older than a day.",
+    ),
+    Command(
         "state adopt",
         "commands.state:adopt",
         "attach the state of a workspace that was moved or renamed",

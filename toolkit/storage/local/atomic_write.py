@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat as S
+from collections.abc import Callable
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
@@ -44,12 +45,13 @@ def write(  # noqa: PLR0913  a new file and its place
     data: bytes | StreamedContent,
     mode: int | None,
     *,
-    durable: bool,
+    sync: Callable[[int], None],
     metadata: Metadata,
 ) -> NotKept:
     """Create the file `name` in the open directory `folder`, completely or not at all.
 
-    `mode` None leaves the mode to the umask. Returns the fields of `metadata` that were not kept. OSError.
+    `sync` gets the open file once it is written. `mode` None leaves the mode to the umask. Returns the
+    fields of `metadata` that were not kept. OSError.
     """
     from ringfence.toolkit.plan.content import pieces  # a tree that is only read needs no content
 
@@ -57,8 +59,7 @@ def write(  # noqa: PLR0913  a new file and its place
     try:
         sparse_files.write_all(fd, pieces(data))
         not_kept = set_on(fd, metadata, mode)
-        if durable:
-            os.fsync(fd)
+        sync(fd)
     except BaseException:
         unlink_quietly(name, folder)
         raise
@@ -74,11 +75,11 @@ def create(  # noqa: PLR0913  a new file and its place
     mode: int | None,
     temporary: str,
     *,
-    durable: bool,
+    sync: Callable[[int], None],
     metadata: Metadata,
 ) -> NotKept:
     """Write a file as `temporary` and rename it to the free name of `spot`. As `write`; OSError."""
-    not_kept = write(spot.fd, temporary, data, mode, durable=durable, metadata=metadata)
+    not_kept = write(spot.fd, temporary, data, mode, sync=sync, metadata=metadata)
     try:
         rename_temporary(kernel, LocalSpot(spot.fd, (temporary,)), spot)
     except BaseException:

@@ -19,7 +19,7 @@ from ringfence.toolkit.plan.entries import DIRECTORY, LINK, Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.storage.backend import BACKENDS, FailedEntry, is_link, path_changed
-from ringfence.toolkit.storage.local import atomic_write, bulk_sync, early_write, resolver, syscalls
+from ringfence.toolkit.storage.local import atomic_write, early_write, late_sync, resolver, syscalls
 from ringfence.toolkit.storage.local.directory import LocalFolder
 from ringfence.toolkit.storage.local.entries import (
     LIST,
@@ -47,8 +47,9 @@ class Local:
     """A directory of this machine as a confined tree."""
 
     traits = BACKENDS["local"]
-    sync_once = bulk_sync.sync_once
     early = early_write.early
+    later = late_sync.later
+    sync_once = late_sync.sync_once
 
     def __init__(self, root: str, *, durable: bool = True) -> None:
         self.root = os.path.realpath(root)
@@ -62,6 +63,7 @@ class Local:
         self._mount = syscalls.mount_of(self.fd, self.kernel)
         self.fold = folding_of(self.fd, self.root)
         self.early_files: dict[str, early_write.EarlyFile] = {}  # by temporary name
+        self.late: late_sync.LateSync | None = None  # while a change is synced later
         self._quarantine: Local | None = None  # the directory beside the state, where that is used
 
     def close(self) -> None:
@@ -390,6 +392,15 @@ class Local:
         atomic_write.rename_new(self.kernel, source, destination)
 
     def sync(self, fd: int) -> None:
-        """Sync the open directory to disk, if changes are to be durable. OSError."""
-        if self.durable:
+        """Sync the open directory to disk, now or later, if changes are to be durable. OSError."""
+        if self.late is not None:
+            self.late.add_directory(fd)
+        elif self.durable:
             atomic_write.sync(fd)
+
+    def sync_file(self, fd: int) -> None:
+        """Sync the open file to disk, now or later, if changes are to be durable. OSError."""
+        if self.late is not None:
+            self.late.add_file(fd)
+        elif self.durable:
+            os.fsync(fd)

@@ -104,6 +104,8 @@ class _Disk(Protocol):
     kernel: syscalls.Kernel
     early_files: dict[str, EarlyFile]
 
+    def sync_file(self, fd: int) -> None: ...
+
 
 @contextmanager
 def early(disk: _Disk, spot: LocalSpot, change: Write, temporary: str) -> Iterator[None]:
@@ -133,7 +135,7 @@ def create(  # noqa: PLR0913  a new file and its place
     if not_kept is not None:
         return not_kept
     return atomic_write.create(
-        disk.kernel, spot, data, mode, temporary, durable=disk.durable, metadata=metadata
+        disk.kernel, spot, data, mode, temporary, sync=disk.sync_file, metadata=metadata
     )
 
 
@@ -149,7 +151,7 @@ def write(  # noqa: PLR0913  a new file and its place
     not_kept = _linked(disk, spot, temporary, temporary, mode, metadata)
     if not_kept is not None:
         return not_kept
-    return atomic_write.write(spot.fd, temporary, data, mode, durable=disk.durable, metadata=metadata)
+    return atomic_write.write(spot.fd, temporary, data, mode, sync=disk.sync_file, metadata=metadata)
 
 
 def _linked(  # noqa: PLR0913  a file, its name, and what it must have

@@ -20,7 +20,9 @@ from ringfence.toolkit.fake_fs import is_faked
 _OPENAT2 = 437  # the same number on every architecture that Python supports
 _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 2, 4, 8
 _EMPTY_PATH, _MOUNT_ID = 0x1000, 0x1000
+_INODE, _BIRTH = 0x100, 0x800
 _NOREPLACE = 1
+_START_WRITING = 2  # SYNC_FILE_RANGE_WRITE
 _TRIES = 4
 _MAX_PATH = 4000  # bytes; the kernel takes 4,096 with the NUL
 # Not O_NOFOLLOW: with it a link at the end is "not a directory", and without it NO_SYMLINKS says ELOOP.
@@ -123,6 +125,41 @@ def sync_file_system(fd: int) -> bool:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return True
+
+
+def start_writing(fd: int) -> None:
+    """Begin to write the file's content to the disk, and wait for nothing (sync_file_range(2)).
+
+    A hint: without the call, or after its error, the content is written later.
+    """
+    if sys.platform == "linux" and not is_faked() and hasattr(_libc(), "sync_file_range"):
+        _libc().sync_file_range(fd, ctypes.c_int64(0), ctypes.c_int64(0), _START_WRITING)
+
+
+def file_system_of(fd: int) -> int | None:
+    """Return the number that Linux gives the kind of file system (statfs(2)); None where it is unknown."""
+    if sys.platform != "linux" or is_faked() or not hasattr(_libc(), "fstatfs"):
+        return None
+    answer = ctypes.create_string_buffer(256)
+    if _libc().fstatfs(fd, answer) != 0:
+        return None
+    return int.from_bytes(answer.raw[: ctypes.sizeof(ctypes.c_long)], sys.byteorder)
+
+
+def birth_of(fd: int) -> str | None:
+    """Return the inode and the time of creation, which no other directory of the file system ever has; None
+    where the time is not kept.
+    """
+    if sys.platform != "linux" or is_faked() or not hasattr(_libc(), "statx"):
+        return None
+    answer = ctypes.create_string_buffer(256)
+    if _libc().statx(fd, b"", _EMPTY_PATH, _INODE | _BIRTH, answer) != 0:
+        return None
+    mask, inode, seconds, nanoseconds = (
+        int.from_bytes(answer.raw[start:end], sys.byteorder)
+        for start, end in ((0, 4), (32, 40), (80, 88), (88, 92))
+    )
+    return f"{inode}:{seconds}:{nanoseconds}" if mask & _BIRTH else None
 
 
 def mount_of(fd: int, kernel: Kernel) -> int:

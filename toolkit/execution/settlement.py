@@ -1,0 +1,241 @@
+"""Settlement: makes the logged changes again that a power cut may have taken from the disk.
+
+Writes only over Ringfence's own: the state before the first unsynced change of a path, the result of one, or
+what a power cut leaves of it. Everything else stays, and the change's outcome is unknown. May be interrupted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.execution.item_recovery import known
+from ringfence.toolkit.execution.recovery import Recovered, record_of
+from ringfence.toolkit.execution.recovery_files import RecoveryFiles
+from ringfence.toolkit.execution.recovery_states import PathState, was
+from ringfence.toolkit.history.records import DONE, PENDING, UNKNOWN, ItemRow
+from ringfence.toolkit.history.redo_log import Unsynced
+from ringfence.toolkit.history.store import History
+from ringfence.toolkit.plan.changes import FILE
+from ringfence.toolkit.protected_paths import OWN_DIRECTORY
+from ringfence.toolkit.storage.backend import Spot
+from ringfence.toolkit.workspace.workspace import Workspace
+
+LATEST = 24 * 3600.0  # seconds after which a change is not made again
+_SECTOR = 512  # bytes that a disk writes as a whole
+_OTHER_HALF = ".again"
+PLAYED, THERE = "made again", "there"
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A logged change: its row in the redo log, its only item, and whether it was made in another directory
+    than the present workspace's.
+    """
+
+    row: Unsynced
+    item: ItemRow
+    elsewhere: bool
+
+    @property
+    def result(self) -> PathState | None:
+        """The state of the path after the change."""
+        return PathState(FILE, self.item.after) if self.item.kind == "write" else None
+
+
+def settle(history: History, workspace: Workspace) -> list[Recovered]:
+    """Settle the changes that another boot, or a failed sync, has left; return those that made a difference.
+
+    Raises CallError `not_settled` where the workspace is another directory, so that nothing may be written
+    into it, and CallError where it cannot be read or written now. Then everything stays unsettled.
+    """
+    if not history.redo.to_settle():
+        return []
+    found: list[Recovered] = []
+    with history.redo.settling() as db:
+        rows = history.redo.to_settle()  # another process may have been faster
+        if not rows:
+            return []
+        by_path: dict[str, list[Logged]] = {}
+        for row in rows:
+            for item in history.items("op.id = ?", (row.op,)):
+                elsewhere = history.redo.is_elsewhere(row)
+                if elsewhere and not _is_late(item):
+                    raise _moved()
+                by_path.setdefault(item.path, []).append(Logged(row, item, elsewhere))
+        settled: list[tuple[Logged, str]] = []
+        for path, changes in by_path.items():
+            settled += _Path(history, workspace, path, changes).settle()
+        history.redo.sync_all()
+        for change, how in sorted(settled, key=lambda each: each[0].row.op):
+            item = change.item
+            state = UNKNOWN if how == UNKNOWN else DONE
+            begun = history.begun(item.op)
+            silent = how == THERE and item.state != PENDING
+            record = None if silent else record_of(begun, [item], {item.n: state}) | {"settled": how}
+            seen = () if silent or state != DONE else known(item)
+            digests = {(item.session, path): digest for path, digest in seen}
+            history.settle(db, item.op, {item.n: state}, digests, record)
+            if not silent:
+                found.append(Recovered(begun["call"], begun["tool"], how if how == PLAYED else state))
+    return found
+
+
+class _Path:
+    """The logged changes of one path, oldest first."""
+
+    def __init__(self, history: History, workspace: Workspace, path: str, changes: list[Logged]) -> None:
+        self._history = history
+        self._backend = workspace.writable()
+        self._files = RecoveryFiles(self._backend)
+        self._path, self._changes = path, changes
+
+    def settle(self) -> Iterable[tuple[Logged, str]]:
+        """Return each change with how it was settled."""
+        *earlier, last = self._changes
+        how = self._settle(last)
+        # What a later change has replaced is done, and nothing of it is to be seen.
+        return [*((change, THERE) for change in earlier), (last, how)]
+
+    def _settle(self, last: Logged) -> str:
+        if last.elsewhere:
+            return UNKNOWN
+        if self._is_overtaken():
+            return THERE
+        try:
+            self._sweep()
+            there = self._files.state_at(self._path)
+            if there == last.result and not any(change.row.failed for change in self._changes):
+                return THERE
+            if _is_late(last.item) or not (there is None or self._is_own(there)):
+                return UNKNOWN
+            return self._play(last)
+        except CallError as error:
+            if error.code in ("path_changed", "not_a_directory", "not_recoverable"):
+                return UNKNOWN  # the way to it leads elsewhere now, or there is no content
+            raise
+
+    def _is_overtaken(self) -> bool:
+        """Whether a change that was not logged has concerned the path or a directory above it since."""
+        ops = ",".join(str(change.row.op) for change in self._changes)
+        places = [self._path]
+        while places[-1] != paths.ROOT:
+            places.append(paths.parent(places[-1]))
+        marks = ",".join("?" * len(places))
+        later = self._history.items(
+            f"item.op > ? AND item.op NOT IN ({ops}) AND item.state = 'done'"
+            f" AND (item.path IN ({marks}) OR item.path2 IN ({marks}))",
+            (self._changes[-1].row.op, *places, *places),
+        )
+        return next(later, None) is not None
+
+    def _is_own(self, there: PathState) -> bool:
+        """Whether the file at the path is the one from before, the result of a change, or what is left of
+        one.
+        """
+        if there.kind != FILE:
+            return False
+        first = self._changes[0].item
+        if there == was(first) and self._files.at(self._path, self._mark) == _inode_and_time(first.identity):
+            return True
+        if any(there == change.result for change in self._changes):
+            return True
+        contents = [content for content in map(self._content, self._changes) if content]
+        most = max(map(len, contents), default=0)
+        if (self._files.size(self._path) or 0) > most:
+            return False
+        data = self._files.at(self._path, lambda spot: self._backend.read(spot, most))
+        return any(is_left_of(content, data) for content in contents)
+
+    def _mark(self, spot: Spot) -> str:
+        stat = self._backend.stat(spot)
+        return "" if stat is None else _inode_and_time(stat.identity)
+
+    def _content(self, change: Logged) -> bytes | None:
+        return None if change.item.after is None else self._history.content(change.item.after)
+
+    def _play(self, last: Logged) -> str:
+        content = self._content(last)
+        deleted = content is None or any(change.item.kind == "delete" for change in self._changes)
+        name = f"{_temporary(last.item)}{_OTHER_HALF}"
+        if deleted and not self._files.remove(self._path, self._path, name):
+            return UNKNOWN
+        if content is not None:
+            self._write(last, content)
+        self._files.forget()
+        return PLAYED if self._files.state_at(self._path) == last.result else UNKNOWN
+
+    def _write(self, last: Logged, content: bytes) -> None:
+        for above in self._files.at(self._path, self._backend.missing):
+            self._files.at(above, self._backend.make_directory)
+        mode = self._history.redo.mode_under(last.row.umask)
+        name = _temporary(last.item)
+
+        def write(spot: Spot) -> None:
+            stat = self._backend.stat(spot)
+            if stat is None:
+                self._backend.create(spot, content, mode, name)
+            else:  # its mode and metadata stay, as they did the first time
+                self._backend.replace(spot, content, stat, None, name)
+
+        self._files.at(self._path, write)
+
+    def _sweep(self) -> None:
+        """Remove what the changes had under other names."""
+        for change in self._changes:
+            item = change.item
+            if item.kind == "write":
+                self._files.at(self._path, partial(self._remove_beside, name=_temporary(item)))
+                continue
+            for name in (_temporary(item), f"{_temporary(item)}{_OTHER_HALF}"):
+                place = f"{OWN_DIRECTORY}/{name}"
+                caught = self._files.state_at(place)
+                if caught is not None and caught.digest in self._contents():
+                    self._files.remove(place, place, f"{name}-")
+
+    def _remove_beside(self, spot: Spot, name: str) -> None:
+        if not self._backend.missing(spot):
+            self._backend.sweep(spot, name)
+
+    def _contents(self) -> set[str | None]:
+        return {digest for change in self._changes for digest in (change.item.before, change.item.after)}
+
+
+def is_left_of(content: bytes, data: bytes) -> bool:
+    """Whether `data` may be what a power cut has left of a new file with `content`.
+
+    It is no longer, and each of its sectors is the content's or has zeros only.
+    """
+    if len(data) > len(content):
+        return False
+    for start in range(0, len(data), _SECTOR):
+        piece = data[start : start + _SECTOR]
+        if piece.strip(b"\0") and piece != content[start : start + len(piece)]:
+            return False
+    return True
+
+
+def _is_late(item: ItemRow) -> bool:
+    return time.time() - item.started > LATEST
+
+
+def _moved() -> CallError:
+    return CallError(
+        "not_settled",
+        "The power failed while changes were on their way to the disk, and the workspace is another directory"
+        " than then",
+        hint="put the same directory back (is its disk mounted?); after a day the changes are given up",
+    )
+
+
+def _temporary(item: ItemRow) -> str:
+    return str(item.temporary)
+
+
+def _inode_and_time(identity: str) -> str:
+    """Return the part of an identity that stays when the entry is renamed."""
+    return identity.rpartition(":")[0]
