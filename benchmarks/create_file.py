@@ -29,6 +29,7 @@ TURNS = size(400, 4)
 WARM = size(20, 1)
 AT_MOST = 3.0
 CONTENT = "line of text\n" * 80
+AT_MOST_LOGGED = 1.3  # asked for; with `durable: log` only the intent is waited for
 POLICY = 'version: 1\nrules: {read: allow, write: {"*": ask, "src/**": allow}, delete: ask}\n'
 
 
@@ -82,6 +83,10 @@ def main() -> int:
     ratio = call / hand
     print(f"by hand {hand * 1e3:8.3f} ms")
     print(f"call    {call * 1e3:8.3f} ms   {ratio:.2f} times (at most {AT_MOST:g})")
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
+        hand, logged = measure(Path(scratch) / "root", Policy.loads(f"{POLICY}durable: log\n"), TURNS)
+    print(f"by hand {hand * 1e3:8.3f} ms")
+    print(f"log     {logged * 1e3:8.3f} ms   {logged / hand:.2f} times (wanted: {AT_MOST_LOGGED:g})")
     return 0 if ratio <= AT_MOST else 1
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.crash.power import CANNOT, MUTANTS
+from tests.crash.power import CANNOT, LOGGED, MUTANTS
 
 SNAPSHOTS = int(os.environ.get("POWER_SNAPSHOTS", "12"))
 
@@ -38,6 +38,21 @@ def test_after_a_power_cut_nothing_is_lost_and_nothing_is_a_lie() -> None:
     assert found["examples"] == {}
     assert found["snapshots"] == SNAPSHOTS
     assert found["answered"] > SNAPSHOTS
+
+
+@pytest.mark.timeout(60 + 4 * SNAPSHOTS)
+@pytest.mark.parametrize("more", [("--fs", "ext4"), ("--fs", "xfs", "--again")], ids=["ext4", "xfs-again"])
+def test_nor_is_it_where_only_the_intent_is_waited_for(more: tuple[str, ...]) -> None:
+    found = cut(SNAPSHOTS, "--seed", "5", "--durable", "log", *more)
+    print({k: found[k] for k in ("snapshots", "answered", "settled", "seen", "seconds")})
+    assert found["examples"] == {}
+    assert found["settled"]
+
+
+@pytest.mark.parametrize("mutant", sorted(LOGGED))
+def test_what_is_logged_and_not_made_again_is_found_out(mutant: str) -> None:
+    found = cut(4, "--seed", "3", "--durable", "log", "--mutant", mutant)
+    assert "the history says what did not happen" in found["violations"]
 
 
 @pytest.mark.parametrize("mutant", sorted(MUTANTS))
