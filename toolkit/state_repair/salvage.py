@@ -55,7 +55,7 @@ _WORDS = {
     "op": "changes",
     "item": "paths changed",
     "caught": "deleted trees",
-    "unsynced": "changes not known to be on the disk",
+    "unsynced": "unsynced changes",
     "usage": "amounts of limits",
     "spent": "sums of old changes",
     "read_total": "sums of reading",
