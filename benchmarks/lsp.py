@@ -1,7 +1,7 @@
-"""Claim: after an edit in a policy of 1,000 rules an editor has its problems in under 200 ms (a real client).
+"""Claim: an editor has problems and findings within 200 ms of an edit in 1,000 rules (a real client).
 
-A completion takes under 200 ms too, a hover and a lens under a second. Findings are exact, come when they are
-ready, and are cancelled by the next edit. Seconds of the clock, the median of several, over a real process.
+A completion takes under 200 ms too, a hover and a lens under a second. Findings are exact; those of the whole
+policy come once, after it is opened. Seconds of the clock, the median of several, over a real process.
 
     python benchmarks/lsp.py
 """
@@ -22,7 +22,7 @@ from pygls.lsp.client import LanguageClient
 
 COUNTS = size((100, 1_000), (30,))
 TURNS = size(15, 2)
-AT_MOST = 0.2  # of an edit and a completion, with 1,000 rules
+AT_MOST = 0.2  # of an edit, its findings and a completion, with 1,000 rules
 PATIENCE = 120
 WRONG = "alow"
 
@@ -60,15 +60,30 @@ class Editor:
         whole = [lsp.TextDocumentContentChangeWholeDocument(text)]
         self.client.text_document_did_change(lsp.DidChangeTextDocumentParams(document, whole))
 
-    async def until(self, code: str | None) -> None:
-        """Wait for diagnostics of the latest version with this code; None: for findings."""
+    async def until(self, code: str | None, line: int | None = None) -> None:
+        """Wait for diagnostics of the latest version with this code, at a line; None: for findings."""
         while True:
             self.came.clear()
             for params in self.published:
-                codes = {str(each.code) for each in params.diagnostics}
+                codes = {
+                    str(each.code) for each in params.diagnostics if line in (None, each.range.start.line)
+                }
                 if params.version == self.version and (code in codes or (code is None and codes)):
                     return
             await asyncio.wait_for(self.came.wait(), PATIENCE)
+
+
+async def _finding(editor: Editor, text: str, turn: int) -> float:
+    """Seconds from an edit somewhere in the policy to a finding that only this edit brings."""
+    lines = text.split("\n")
+    at = len(lines) * (turn + 1) // (TURNS + 1)
+    at += next(n for n, line in enumerate(lines[at:]) if line.count('"') == 2 and "/" in line)
+    indent = lines[at][: lines[at].index('"')]
+    lines[at:at] = [f'{indent}"new{turn}/sub/**": allow', f'{indent}"new{turn}/**": ask']
+    began = time.perf_counter()
+    editor.send("\n".join(lines))
+    await editor.until("dead-rule", at)
+    return time.perf_counter() - began
 
 
 async def measure(count: int, folder: Path) -> dict[str, float]:
@@ -82,6 +97,7 @@ async def measure(count: int, folder: Path) -> dict[str, float]:
     await editor.until(None)
     taken = {"findings": time.perf_counter() - began}
     edits, completions, hovers, lenses = [], [], [], []
+    fresh = [await _finding(editor, text, turn) for turn in range(TURNS)]
     document = lsp.TextDocumentIdentifier(editor.uri)
     place = next(n for n, line in enumerate(text.split("\n")) if n > 10 and ": ask" in line)
     for turn in range(TURNS):
@@ -104,6 +120,8 @@ async def measure(count: int, folder: Path) -> dict[str, float]:
         await editor.client.code_lens_resolve_async(lens)
         lenses.append(time.perf_counter() - began)
     taken |= {
+        "finding": statistics.median(fresh),
+        "slowest finding": max(fresh),
         "edit": statistics.median(edits),
         "slowest edit": max(edits),
         "completion": statistics.median(completions),
@@ -126,7 +144,7 @@ def main() -> int:
             + ", ".join(f"{name} {value * 1000:,.0f} ms" for name, value in taken.items())
         )
         if count >= 1_000:
-            holds = taken["edit"] < AT_MOST and taken["completion"] < AT_MOST
+            holds = max(taken["finding"], taken["edit"], taken["completion"]) < AT_MOST
             holds = holds and max(taken["hover"], taken["lens"]) < 1.0
     return 0 if holds else 1
 

@@ -1,4 +1,4 @@
-"""Pattern overlaps: which patterns may match a common path, for all pairs at once.
+"""Pattern overlaps: which patterns may match a common path, for one pattern and all others at once.
 
 Errs only towards more: two patterns that are not listed have no common path.
 """
@@ -13,21 +13,30 @@ from ringfence.policy.analysis.shortest_witness import Budget
 from ringfence.policy.patterns.syntax import CROSS, Branch, Name, Segment, as_text
 
 
-def overlaps(patterns: Sequence[Sequence[Branch]], rows: NameNfa, budget: Budget) -> list[int]:
-    """Return for each pattern, as bits, the numbers of the patterns that may share a path with it."""
-    if rows.too_large:
-        return [(1 << len(patterns)) - 1] * len(patterns)
-    walk = _Walk(rows, budget)
-    out = []
-    for branches in patterns:
-        bits = 0
-        for branch in branches:
-            places = walk.after(branch.segments)
+class PatternOverlaps:
+    """For each pattern the patterns that may share a path with it, computed on request."""
+
+    def __init__(self, patterns: Sequence[Sequence[Branch]], rows: NameNfa, budget: Budget) -> None:
+        self._patterns = patterns
+        self._rows = rows
+        self._walk = _Walk(rows, budget)
+        self._known: dict[int, int] = {}
+
+    def of(self, number: int) -> int:
+        """Return, as bits, the numbers of the patterns that may share a path with one pattern."""
+        found = self._known.get(number)
+        if found is None:
+            found = self._known[number] = self._find(number)
+        return found
+
+    def _find(self, number: int) -> int:
+        rows, bits = self._rows, 0
+        for branch in self._patterns[number]:
+            places = self._walk.after(branch.segments)
             while places:  # wherever the other one stands, it can go on below
                 bits |= places & rows.every
                 places >>= rows.width
-        out.append(rows.patterns(bits))
-    return out
+        return rows.patterns(bits)
 
 
 class _Walk:

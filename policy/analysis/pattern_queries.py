@@ -19,7 +19,7 @@ from ringfence.policy.analysis.bit_sets import mask, numbers
 from ringfence.policy.analysis.common_names import NO_NAMES, NameTexts
 from ringfence.policy.analysis.name_nfa import NameNfa
 from ringfence.policy.analysis.name_search import NameSearch
-from ringfence.policy.analysis.pattern_overlaps import overlaps
+from ringfence.policy.analysis.pattern_overlaps import PatternOverlaps
 from ringfence.policy.analysis.shortest_witness import Budget, Expired, Places, Search, Undecided, Witness
 from ringfence.policy.analysis.wanted_paths import Wanted
 from ringfence.policy.patterns.syntax import CROSS, Branch, Fold, Folding, Pattern, folded, parse
@@ -85,8 +85,9 @@ class PatternQueries:
         """Build the NFA over names too, unless patterns are too large or match no more than their text."""
         self._parsed = parsed
         self._names: NameSearch | None = None
-        self._near = [(1 << len(parsed)) - 1] * len(parsed)
-        self._name_rows = rows = NameNfa([each.branches for each in parsed])
+        self._overlaps: PatternOverlaps | None = None
+        some = [each.branches for each in parsed]
+        self._name_rows = rows = NameNfa(some)
         if not covers or rows.too_large:
             return
         texts = NameTexts(rows, self._rows.characters)
@@ -94,11 +95,11 @@ class PatternQueries:
         branches = [branch for each in parsed for branch in each.branches[:1]]
         branches += [branch for each in parsed for branch in each.branches[1:]]
         self._names = NameSearch(rows, texts, branches, self.budget)
-        self._near = overlaps([each.branches for each in parsed], rows, self.budget)
+        self._overlaps = PatternOverlaps(some, rows, self.budget)
 
     def near(self, number: int) -> int:
         """Return, as bits, the patterns that may share a path with one pattern."""
-        return self._near[number]
+        return self._overlaps.of(number) if self._overlaps else (1 << len(self._parsed)) - 1
 
     def find(
         self,
@@ -147,7 +148,7 @@ class PatternQueries:
 
     def share(self, one: int, other: int, below: int) -> bool:
         """Whether two patterns may both match a path of a length below this; errs only towards yes."""
-        if not self._near[one] >> other & 1:
+        if not self.near(one) >> other & 1:
             return False
         least = length_bounds.both(self._texts[one], self._texts[other], self.fold)
         return least is not None and least < below
@@ -204,7 +205,7 @@ class PatternQueries:
         every = wanted.every
         self.budget.spend(8 + len(every))
         for at in range(1, len(every)):
-            near = self._near[every[at][0]]
+            near = self.near(every[at][0])
             if len(every[at]) == 1 and any(len(o) == 1 and not near >> o[0] & 1 for o in every[:at]):
                 return False
         return not wanted.impossible()
@@ -292,7 +293,7 @@ class PatternQueries:
         none = wanted.none
         for group in wanted.every:
             if len(group) == 1:
-                none &= self._near[group[0]]
+                none &= self.near(group[0])
         return none
 
     def _search(self, wanted: Wanted, most: int) -> Witness | None:

@@ -12,7 +12,7 @@ from ringfence.policy.analysis.verdict_queries import ANYTHING, QueryContext, Ti
 from ringfence.policy.analysis.wanted_paths import Wanted
 from ringfence.policy.lint.codes import Finding
 from ringfence.policy.lint.context import LintContext, listed, rule_text
-from ringfence.policy.lint.earlier_answers import Answer, Question
+from ringfence.policy.lint.earlier_answers import Answer, Change, Map, Question
 from ringfence.policy.model import ACTIONS, WRITE_KINDS, Effect, Rule
 
 _DECIDES: Final = ("decides",)
@@ -91,17 +91,27 @@ def idle_rules(lint: LintContext) -> Iterator[Finding]:
                 yield Finding("idle-rule", f"{rule_text(rule)} under {key} changes no verdict", rule.where)
 
 
-def _opened(lint: LintContext, question: Question) -> list[Wanted] | None:
-    """Return the paths on which an edit may have changed that a rule was idle; None: on any path."""
+def _opened(lint: LintContext, question: Question) -> list[Change] | None:
+    """Return the changes that may have given a use to a rule that was idle; None: it was not known to be."""
     answer = lint.answers.earlier(question)
     if answer is None or answer.witness is not None:
         return None
-    ask = lint.questions
+    near, number = lint.questions.automaton.near(question.pattern), lint.questions.number
+    return [change for change in lint.answers.changed if near >> number[change.pattern] & 1]
+
+
+def _regions(
+    lint: LintContext, where: QueryContext, place: Map, changes: Sequence[Change] | None
+) -> list[Wanted]:
+    """Return the paths of a context on which changes matter to a rule of a map; all paths for None."""
+    if changes is None:
+        return [ANYTHING]
+    opened, number = lint.opened(where), lint.questions.number
     return [
         # In its own map, the rule that would decide without it counts too.
-        Wanted(((ask.number[change.pattern],),)) if change.place == question.place else region
-        for change, region in lint.regions.items()
-        if ask.automaton.near(question.pattern) >> ask.number[change.pattern] & 1
+        Wanted(((number[change.pattern],),)) if change.place == place else opened[change]
+        for change in changes
+        if change in opened
     ]
 
 
@@ -111,13 +121,16 @@ def _matters(  # noqa: PLR0913  a rule by its map and index, and the paths that 
     key: str,
     rules: Sequence[Rule],
     at: int,
-    regions: Sequence[Wanted] | None = None,
+    changes: Sequence[Change] | None = None,
 ) -> Witness | None:
-    """Return a path with another verdict without the rule, in one of the regions; None if there is none."""
+    """Return a path with another verdict without the rule, of changes only such as they opened, or None."""
     ask = lint.questions
-    if regions is None and (shown := _shown(lint, owner, key, rules, at)):
+    if changes is None and (shown := _shown(lint, owner, key, rules, at)):
         return shown
     for where, ladder, tier, place in lint.contexts(owner, key):
+        regions = _regions(lint, where, (owner, key), changes)
+        if not regions:
+            continue
         own = ask.is_last(rules, at)
         free = replace(where, floor=())  # mandatory rules are the same with and without it
         with_it = _with_map(free, ladder, tier, place, (rules[at],))
@@ -126,7 +139,7 @@ def _matters(  # noqa: PLR0913  a rule by its map and index, and the paths that 
             for more in earlier:
                 own &= ask.none_of(more)
         effects = sorted(Effect, key=lambda effect: effect is not rules[at].effect)
-        for one, region in itertools.product(effects, [ANYTHING] if regions is None else regions):
+        for one, region in itertools.product(effects, regions):
             ways = _within(ask.verdict(with_it, one), own & region)
             for other in Effect:
                 if other is not one and ways:

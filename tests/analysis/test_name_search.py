@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ringfence.policy.analysis.bit_sets import mask, numbers
 from ringfence.policy.analysis.name_nfa import NameNfa
-from ringfence.policy.analysis.pattern_overlaps import overlaps
+from ringfence.policy.analysis.pattern_overlaps import PatternOverlaps
 from ringfence.policy.analysis.pattern_queries import Budget, PatternQueries, Wanted
 from ringfence.policy.patterns.matcher import matches
 from ringfence.policy.patterns.syntax import parse
@@ -36,7 +36,8 @@ def test_what_matches_a_path_is_what_the_engine_says(texts: Any, path: Any) -> N
 @settings(max_examples=100, deadline=None)
 def test_patterns_with_a_path_in_common_overlap(texts: Any) -> None:
     parsed = [parse(text).branches for text in texts]
-    near = overlaps(parsed, NameNfa(parsed), Budget())
+    overlaps = PatternOverlaps(parsed, NameNfa(parsed), Budget())
+    near = [overlaps.of(number) for number in range(len(parsed))]
     for path in INSIDE:
         matched = mask(n for n, text in enumerate(texts) if matches(text, *path))
         assert all(not matched & ~near[number] for number in numbers(matched))
@@ -45,7 +46,8 @@ def test_patterns_with_a_path_in_common_overlap(texts: Any) -> None:
 def test_patterns_apart_do_not_overlap() -> None:
     texts = ["/src/**", "/docs/**", "*.py", "*.md", "/src/*.md", "{/docs,/lib}/a*", "/docs/b*"]
     parsed = [parse(text).branches for text in texts]
-    near = overlaps(parsed, NameNfa(parsed), Budget())
+    overlaps = PatternOverlaps(parsed, NameNfa(parsed), Budget())
+    near = [overlaps.of(number) for number in range(len(parsed))]
     # `*.py` and `*.md` have paths in common, since a match covers what is below it.
     assert [numbers(bits) for bits in near] == [
         (0, 2, 3, 4), (1, 2, 3, 5, 6), (0, 1, 2, 3, 4, 5, 6), (0, 1, 2, 3, 4, 5, 6),

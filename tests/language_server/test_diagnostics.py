@@ -226,7 +226,7 @@ def test_findings_that_are_under_way_are_cancelled(monkeypatch: pytest.MonkeyPat
 
     started, seen = asyncio.Event(), []
 
-    def slow(loading: Any, files: Any, expired: Any) -> tuple[Remark, ...]:
+    def slow(loading: Any, files: Any, expired: Any, memory: Any) -> tuple[Remark, ...]:
         loop.call_soon_threadsafe(started.set)
         while not expired():
             pass

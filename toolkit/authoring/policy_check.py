@@ -15,6 +15,7 @@ from ringfence.policy.evaluation.cases import CaseResult
 from ringfence.policy.evaluation.cases import check as run_cases
 from ringfence.policy.lint.agent_names import unknown_agents
 from ringfence.policy.lint.codes import Finding
+from ringfence.policy.lint.earlier_answers import LintMemory
 from ringfence.policy.lint.invariants import broken
 from ringfence.policy.lint.run import lint, place_of
 from ringfence.policy.lint.suppressions import ignoring
@@ -52,12 +53,13 @@ def examine(  # noqa: PLR0913  a policy, and what `check` knows beside it
     expired: Callable[[], bool],
     now: float | None = None,
     times: Sequence[float] | None = None,
+    memory: LintMemory | None = None,
 ) -> Examined:
     """Return what there is to say about the rules of one file, by name, and these cases.
 
     Findings that a comment in one of the sources suppresses are left out. `workspace`: the folder whose names
     the patterns are compared with. Once `expired`, open questions are findings `too-complex`. `now` and
-    `times` are those of `lint` and `prove`, for entries that end.
+    `times` are those of `lint` and `prove`, for entries that end; `memory` is that of `lint`, for edits.
     """
     whole = policy
     policy = whole if now is None else whole.at(now)
@@ -67,7 +69,8 @@ def examine(  # noqa: PLR0913  a policy, and what `check` knows beside it
         from ringfence.policy.analysis.prove import prove  # most policies state none
 
         proofs = prove(policy, policy.invariants, expired=expired, fold=fold, times=times)
-    found = lint(whole, files=frozenset({file}), budget=Budget(expired=expired), fold=fold, now=now)
+    budget = Budget(expired=expired)
+    found = lint(whole, files=frozenset({file}), budget=budget, fold=fold, now=now, memory=memory)
     found += broken(proofs)
     not_run = len(cases) - len(results)
     if not_run:

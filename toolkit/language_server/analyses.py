@@ -1,7 +1,8 @@
 """Analyses: what is known of each open policy, renewed after every edit.
 
-Problems of loading come at once; findings take longer, so they are computed in another thread, and the next
-edit cancels them. Until they are there, the last ones stay at the lines that are as they were.
+Problems of loading come at once; findings may take longer, so they are computed in another thread, and the
+next edit cancels them. Until they are there, the last ones stay at the lines that are as they were. What an
+edit left as it was is not analysed again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from lsprotocol import types as lsp
 
+from ringfence.policy.lint.earlier_answers import LintMemory
 from ringfence.toolkit.language_server.diagnostics import diagnostic, elsewhere, moved
 from ringfence.toolkit.language_server.documents import Document
 from ringfence.toolkit.language_server.open_files import OpenFiles
@@ -23,7 +25,8 @@ from ringfence.toolkit.language_server.remarks import Loading, Remark, findings,
 from ringfence.toolkit.language_server.rule_questions import RuleQuestions
 
 _PATIENCE = 10.0  # seconds that a question waits for its policy
-DEBOUNCE = 0.05  # seconds without an edit before a policy is loaded
+DEBOUNCE = 0.02  # seconds without an edit before a policy is loaded
+_TOGETHER = 0.15  # seconds that new findings may take before the last ones are moved to their new lines
 Publish = Callable[[Document, list[lsp.Diagnostic]], None]
 
 
@@ -35,6 +38,7 @@ class Analysis:
     findings: tuple[Remark, ...] = ()
     of: dict[Path, Document] = field(default_factory=dict)
     questions: RuleQuestions | None = None
+    memory: LintMemory = field(default_factory=LintMemory)
     cancelled: threading.Event = field(default_factory=threading.Event)
     task: asyncio.Task[None] | None = None
     loaded: asyncio.Event = field(default_factory=asyncio.Event)
@@ -123,10 +127,16 @@ class Analyses:
             if loading.policy is not None:
                 analysis.questions = RuleQuestions(loading.policy.at(time.time()), root.name, fold_at(root))
             analysis.loaded.set()
-            self._show()
             self._refreshed()
-            found = await asyncio.to_thread(findings, loading, files, cancelled.is_set)
-            if not cancelled.is_set() and loading.policy is not None:
+            if loading.policy is None:
+                self._show()
+                return
+            later = asyncio.get_running_loop().call_later(_TOGETHER, self._show)
+            try:
+                found = await asyncio.to_thread(findings, loading, files, cancelled.is_set, analysis.memory)
+            finally:
+                later.cancel()
+            if not cancelled.is_set():
                 analysis.findings = found
                 analysis.of = {path: each for path in loading.files if (each := files.get(path))}
                 self._show()

@@ -5,6 +5,7 @@ The same problems, findings and cases as `ringfence check` prints, from the same
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from ringfence.policy.analysis.epochs import from_now_on
 from ringfence.policy.errors import Where, visible
 from ringfence.policy.evaluation.cases import CaseResult
 from ringfence.policy.lint.codes import FINDINGS, Finding, Level
+from ringfence.policy.lint.earlier_answers import LintMemory
 from ringfence.policy.loading.loader import load_cases
 from ringfence.policy.model import Case
 from ringfence.toolkit.authoring.policy_check import examine
@@ -98,8 +100,13 @@ def load(path: Path, files: OpenFiles) -> Loading:
     return Loading(path, None if problems else policy, cases, found, frozenset(map(_normal, read)))
 
 
-def findings(loading: Loading, files: OpenFiles, expired: Callable[[], bool]) -> tuple[Remark, ...]:
-    """Return findings and failed cases of a policy that loads, as `check` does; incomplete once `expired`."""
+def findings(
+    loading: Loading, files: OpenFiles, expired: Callable[[], bool], memory: LintMemory | None = None
+) -> tuple[Remark, ...]:
+    """Return findings and failed cases of a policy that loads, as `check` does; incomplete once `expired`.
+
+    `memory`: the answers from before the last edit, which are not worked out again.
+    """
     policy, path = loading.policy, loading.path
     if policy is None:
         return ()
@@ -120,6 +127,7 @@ def findings(loading: Loading, files: OpenFiles, expired: Callable[[], bool]) ->
         expired=expired,
         now=now,
         times=from_now_on((policy,), now),
+        memory=memory,
     )
     out = [_of_finding(path, finding) for finding in found.findings]
     out += [_of_case(path, result) for result in found.results if not result.passed]
@@ -158,7 +166,12 @@ def _at(path: Path, where: Where | None) -> tuple[Path, int, int]:
     """Return the file, line and column of what loads: it is named from its policy's folder."""
     if where is None:
         return path, 0, 0
-    return _normal(path.parent / where.file), where.line - 1, where.column - 1
+    return _beside(path, where.file), where.line - 1, where.column - 1
+
+
+@functools.lru_cache(maxsize=1_000)  # a policy has thousands of findings in a few files
+def _beside(path: Path, file: str) -> Path:
+    return _normal(path.parent / file)
 
 
 def _normal(path: Path) -> Path:
