@@ -21,7 +21,7 @@ class LateSync:
 
     def __init__(self) -> None:
         self._held: list[int] = []
-        self._directories: set[int] = set()  # the descriptors of this change's directories, noted once each
+        self._directories: set[int] = set()  # the inodes of this change's directories, noted once each
         self.is_whole = False  # whether the whole file system is to be synced instead
 
     def add_file(self, fd: int) -> None:
@@ -35,8 +35,9 @@ class LateSync:
 
     def add_directory(self, fd: int) -> None:
         """Note the open directory."""
-        if fd not in self._directories:
-            self._directories.add(fd)
+        inode = os.fstat(fd).st_ino  # a descriptor's number may be another directory's by now
+        if inode not in self._directories:
+            self._directories.add(inode)
             self._hold(lambda: os.open(".", LIST, dir_fd=fd))
 
     def _hold(self, opened: _Open) -> None:
