@@ -9,6 +9,8 @@ from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.evaluation.limits import WITHIN
 from ringfence.policy.model import Limit, Retention
 
+_DURABLE = (False, "log", True)  # the strictest last
+
 
 def changed_settings(old: Engine, new: Engine, names: Iterable[str]) -> tuple[list[str], bool]:
     """Return differences outside the rules, as text, and whether one of them is looser."""
@@ -18,7 +20,8 @@ def changed_settings(old: Engine, new: Engine, names: Iterable[str]) -> tuple[li
         was, now = getattr(old, name), getattr(new, name)
         if was != now:
             changes.append(f"{name}: {was} -> {now}")
-            looser |= now in ("monitor", "replace", False)
+            looser |= now in ("monitor", "replace")
+    looser |= _DURABLE.index(new.durable) < _DURABLE.index(old.durable)
     kept_for, keeps_for = old.retention, new.retention
     if kept_for != keeps_for:
         shorter = not _keeps_as_much(keeps_for, kept_for)

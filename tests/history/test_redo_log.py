@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ringfence.policy import Policy
+from ringfence.policy.analysis.diff import compare
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.execution.settlement import LATEST, is_left_of
 from ringfence.toolkit.history import redo_log
@@ -235,3 +236,18 @@ def test_what_is_left_of_a_file_is_no_longer_than_it_and_has_its_sectors() -> No
     assert is_left_of(NEW, b"")
     assert not is_left_of(NEW, b"new\nnex")
     assert not is_left_of(b"", b"x")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "looser"),
+    [
+        ("true", "log", True),
+        ("true", "false", True),
+        ("log", "false", True),
+        ("log", "true", False),
+        ("false", "log", False),
+    ],
+)
+def test_to_wait_less_is_a_looser_policy(old: str, new: str, looser: bool) -> None:
+    one, other = (Policy.loads(f"version: 1\ndurable: {value}\n") for value in (old, new))
+    assert compare(one, other).looser is looser
