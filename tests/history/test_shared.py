@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -135,11 +136,47 @@ def test_who_was_taken_for_dead_begins_anew(on: Callable[..., Session]) -> None:
         before = one.state.owner
         with one.state.transaction() as db:
             db.execute("DELETE FROM owner")
-        one.state._beat(lambda: one.state._connection)  # type: ignore[attr-defined]
+        one.state._beat(one.state._connection)
         with pytest.raises(CallError):
             one.state.check()
         assert call(one, "create_file", path="g", content="").ok
         assert one.state.owner != before
+
+
+def until(met: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if met():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it has not come to that")
+
+
+def connections(session: Session) -> int:
+    mine = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ringfence' AND datname = ?"
+    return int(session.state.rows(mine, (str(session.state.rows("SELECT current_database()")[0][0]),))[0][0])
+
+
+def test_a_session_takes_one_connection_while_its_heart_beats(
+    on: Callable[..., Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with on("one") as one, on("two") as two:
+
+        def beat() -> Any:
+            return two.state.rows("SELECT beat FROM owner WHERE id = ?", (one.state.owner,))[0][0]
+
+        before = connections(two)
+        monkeypatch.setattr(postgres, "_BEAT", 0.05)
+        assert call(one, "create_file", path="g", content="1").ok
+        for _ in range(2):
+            last = beat()
+            until(lambda last=last: beat() > last)  # type: ignore[misc]
+        assert connections(two) == before
+        # A transaction keeps the connection for longer than a heartbeat waits.
+        monkeypatch.setattr(postgres, "_FREE", 0.01)
+        with one.state.transaction():
+            last = beat()
+            until(lambda: beat() > last)
+        until(lambda: connections(two) == before)
 
 
 def cut(session: Session, other: Session) -> None:

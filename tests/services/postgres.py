@@ -49,8 +49,8 @@ def postgres() -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def server() -> Iterator[Server]:
-    """A server with an empty database, which can be killed and started again."""
+def server(connections: int = 60) -> Iterator[Server]:
+    """A server with an empty database and so many connections, which can be killed and started again."""
     pytest.importorskip("psycopg", reason="no psycopg: pip install 'ringfence[postgres]'")
     folder = Path(tempfile.mkdtemp(prefix="ringfence-postgres-"))
     try:
@@ -60,7 +60,7 @@ def server() -> Iterator[Server]:
         user = "nobody" if os.geteuid() == 0 else None
         if user is not None:
             os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
-        running = Server(bin_, folder, user)
+        running = Server(bin_, folder, user, connections)
         try:
             running.start()
             yield running
@@ -73,8 +73,9 @@ def server() -> Iterator[Server]:
 class Server:
     """One server in `folder`, at the same port however often it is started."""
 
-    def __init__(self, bin_: Path, folder: Path, user: str | None) -> None:
+    def __init__(self, bin_: Path, folder: Path, user: str | None, connections: int) -> None:
         self._bin, self._folder, self._user = bin_, folder, user
+        self._connections = connections
         [self._port] = free_ports(1)
         self._process: subprocess.Popen[bytes] | None = None
         made = [bin_ / "initdb", "-D", self._data, "-U", "ringfence", "-A", "trust", "-E", "UTF8"]
@@ -86,6 +87,12 @@ class Server:
     @property
     def url(self) -> str:
         return f"postgresql://ringfence@127.0.0.1:{self._port}/postgres"
+
+    @property
+    def pid(self) -> int:
+        """The id of its first process."""
+        assert self._process is not None, "it was started"
+        return self._process.pid
 
     @property
     def _data(self) -> Path:
@@ -100,7 +107,7 @@ class Server:
         """Start it and wait until it answers; after a kill it may have to wait for its own orphans."""
         command = [self._bin / "postgres", "-D", self._data, "-p", str(self._port)]
         command += ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]
-        command += ["-c", "max_connections=60"]
+        command += ["-c", f"max_connections={self._connections}"]
         for _ in range(50):
             with (self._folder / "log").open("ab") as log:
                 self._process = subprocess.Popen(command, stdout=log, **self._settings())

