@@ -13,11 +13,12 @@ import pytest
 from ringfence.policy import Policy
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import StoragePlace
-from ringfence.toolkit.plan.changes import FILE, Delete, Stat
+from ringfence.toolkit.plan.changes import FILE, Delete, Entry, Stat
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.backend import at, complete
 from ringfence.toolkit.storage.sftp import Sftp
 from ringfence.toolkit.storage.sftp.connection import Connection
+from ringfence.toolkit.storage.sftp.requests import PART
 from ringfence.toolkit.storage.tree_walk import walk
 from ringfence.toolkit.testing.backend_contract import ALLOW
 from tests.services.counted_trips import counted
@@ -226,3 +227,32 @@ def test_only_judged_files_are_read_together(tree: Sftp, root: Path) -> None:
     (root / "d/e").symlink_to(outside / "e")
     below_link = [entry for entry in entries if entry.path.startswith("d/e/")]
     assert not any(tree.read_together(below_link, 1 << 20))
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_file_that_is_written_while_it_is_read_is_not_taken_for_the_judged_one(
+    tree: Sftp, root: Path, together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from paramiko.sftp import CMD_READ
+    from paramiko.sftp_client import SFTPClient
+
+    (file := root / "d/large").write_bytes(LARGE)
+    stat, sent = judged(tree, "d/large"), SFTPClient._async_request
+
+    def write_between(client: Any, taker: Any, code: int, *given: Any) -> Any:
+        if code == CMD_READ and given[-1] < PART:  # the last part: what was sent before it is answered
+            while len(taker.found) < len(LARGE) // PART:
+                client._read_response()
+            with file.open("r+b") as other:
+                other.write(b"x" * len(LARGE))
+            os.utime(file, (0, 0))
+        return sent(client, taker, code, *given)
+
+    monkeypatch.setattr(SFTPClient, "_async_request", write_between)
+    spot = tree.resolve(("d", "large"), follow=False)
+    if together:
+        assert tree.read_together([Entry("d/large", stat)], len(LARGE)) == [None]
+        return
+    with pytest.raises(CallError) as raised:
+        tree.read(spot, judged=stat)
+    assert raised.value.code == "path_changed"

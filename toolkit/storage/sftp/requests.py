@@ -168,14 +168,15 @@ def content(
 ) -> tuple[Any, bytes, list[Any]]:
     """Return the reply about an open file's attributes, its content, and the replies to the requests `last`.
 
-    `size` is what the file is expected to have; of more than `limit` bytes, `limit` + 1 are returned. `last`
-    are sent after the file is read.
+    `size` is what the file is expected to have; of more than `limit` bytes, `limit` + 1 are returned. The
+    attributes are those after the file was read, and `last` are sent after that.
     """
     from paramiko.sftp import CMD_FSTAT
 
     parts: dict[int, bytes] = {}
     asked = _ranges(PART if size is None else min(size, limit) + 1)
-    row, *replies = together(client, [(CMD_FSTAT, handle), *_reads(handle, asked), *last])
+    ending = [(CMD_FSTAT, handle), *last]
+    replies = together(client, [*_reads(handle, asked), *ending])
     while True:
         parts_now = zip(asked, replies[: len(asked)], strict=True)
         missing, ended = _take(parts_now, parts, size)
@@ -186,28 +187,29 @@ def content(
         if not missing:
             break
         asked = missing
-        replies = together(client, [*_reads(handle, asked), *last])
-    return row, _joined(parts), replies[len(replies) - len(last) :]
+        replies = together(client, [*_reads(handle, asked), *ending])
+    row, *ended_with = replies[len(asked) :]
+    return row, _joined(parts), ended_with
 
 
 def contents(client: Any, files: Sequence[tuple[bytes, int]]) -> list[tuple[Any, bytes | None]]:
     """Return the reply about each open file's attributes, and its content: None where it needs more requests.
 
-    `files` are handles and the sizes to expect.
+    `files` are handles and the sizes to expect; the attributes are those after the file was read.
     """
     from paramiko.sftp import CMD_FSTAT
 
     spans = [_ranges(size + 1) for _, size in files]
     requests = chain(
         *(
-            ((CMD_FSTAT, handle), *_reads(handle, asked))
+            (*_reads(handle, asked), (CMD_FSTAT, handle))
             for (handle, _), asked in zip(files, spans, strict=True)
         )
     )
     replies = iter(together(client, requests))
     found: list[tuple[Any, bytes | None]] = []
     for (_, size), asked in zip(files, spans, strict=True):
-        row, own = next(replies), [*islice(replies, len(asked))]
+        own, row = [*islice(replies, len(asked))], next(replies)
         parts: dict[int, bytes] = {}
         try:
             missing, _ = _take(zip(asked, own, strict=True), parts, size)
@@ -265,10 +267,12 @@ def entries(client: Any, path: bytes) -> list[Any]:
     at_once, most = _READDIRS
     try:
         while True:
-            for answer in together(client, [(CMD_READDIR, handle)] * at_once):
-                if isinstance(answer, EOFError):
-                    return found
+            answers = together(client, [(CMD_READDIR, handle)] * at_once)
+            rows = [answer for answer in answers if not isinstance(answer, EOFError)]
+            for answer in rows:
                 found += value(answer, list)
+            if len(rows) < len(answers):
+                return found
             at_once = min(2 * at_once, most)
     finally:
         close(client, handle)
