@@ -94,3 +94,27 @@ def test_an_entry_without_attributes_is_neither_file_nor_directory() -> None:
     for tool in ("read_file", "delete_file"):
         result = call(served, tool, path="a")
         assert result.error and result.error["code"] == "not_regular_file", result
+
+
+@pytest.mark.parametrize(
+    ("sent", "part", "code"), [(40_000, MIB, "io_error"), (100_000, 40_000, ""), (100_000, 999, "")]
+)
+def test_a_file_is_read_whole_or_not_at_all(sent: int, part: int, code: str) -> None:
+    """A server may send less in a reply than was asked for, but not less than the file has."""
+    from ringfence.toolkit.errors import CallError
+    from ringfence.toolkit.plan.changes import Entry
+    from ringfence.toolkit.storage.sftp import Sftp
+    from ringfence.toolkit.storage.sftp.connection import Connection
+
+    with hostile(Served([Odd("f", size=100_000, sent=sent, part=part)])) as fs:
+        tree = Sftp(Connection(fs.ftp), ROOT, StoragePlace(("sftp",), "hostile", ROOT))
+        spot = tree.resolve(("f",), follow=False)
+        stat = tree.stat(spot)
+        assert stat is not None
+        [together] = tree.read_together([Entry("f", stat)], MIB)
+        assert together is None or len(together.data) == stat.size
+        try:
+            found = len(tree.read(spot, judged=stat)), ""
+        except CallError as error:
+            found = 0, error.code
+    assert found == (0 if code else stat.size, code)

@@ -19,12 +19,16 @@ ROOT = "/ws"
 
 @dataclass(frozen=True)
 class Odd:
-    """An entry as the server tells of it: without the fields that are None, with `sent` bytes behind it."""
+    """An entry as the server tells of it: without the fields that are None, with `sent` bytes behind it.
+
+    One reply has at most `part` of them.
+    """
 
     name: str
     mode: int | None = stat.S_IFREG | 0o644
     size: int | None = 0
     sent: int = 0
+    part: int = 1 << 30
 
     def attributes(self) -> Any:
         found = paramiko.SFTPAttributes()
@@ -47,7 +51,7 @@ class _Handle(paramiko.SFTPHandle):
         self._odd = odd
 
     def read(self, offset: int, length: int) -> Any:
-        count = max(0, min(length, self._odd.sent - offset))
+        count = max(0, min(length, self._odd.sent - offset, self._odd.part))
         self._served.bytes += count
         return b"x" * count if count else paramiko.SFTP_EOF
 

@@ -5,6 +5,7 @@ An opened file is compared with the entry that was judged.
 
 from __future__ import annotations
 
+import errno
 import stat as S
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -188,6 +189,8 @@ class SftpView(StoreBase):
         now = self._seen(path, row).stat
         if now is None or not is_same(found, now):
             raise path_changed(path)
+        if len(data) < min(found.size or 0, max_bytes):
+            raise OSError(errno.EIO, "the server did not send all of the file")
         return data
 
     def _fresh(self, spot: SftpSpot) -> Seen | None:
