@@ -205,3 +205,17 @@ def test_reading_asks_for_no_tags(bucket: Bucket, monkeypatch: pytest.MonkeyPatc
         call(session, "read_file", path="page")
         call(session, "search_text", query="one")
     assert "get_object_tagging" not in asked and "head_object" not in asked
+
+
+def test_tags_that_were_set_since_a_search_are_kept_by_a_deletion(bucket: Bucket) -> None:
+    """Setting tags changes neither the tag of the content nor the time."""
+    for name in ("1", "2"):
+        bucket.put_key(f"d/{name}", b"needle")
+    key = {"Bucket": BUCKET, "Key": bucket.prefix + "d/1"}
+    with Session(bucket.root, Policy.loads(ALLOW), fs=bucket.fs, state=":memory:") as session:
+        arguments = {"query": "needle", "path": "d", "include_ignored": True}
+        assert session.call({"tool": "search_text", "arguments": arguments}).data["count"] == 2
+        bucket.fs.call_s3("put_object_tagging", **key, Tagging={"TagSet": [{"Key": "t", "Value": "1"}]})
+        deleted = session.call({"tool": "delete", "arguments": {"path": "d"}})
+        assert deleted.ok and session.undo(deleted.data["call_id"]).ok
+    assert bucket.fs.call_s3("get_object_tagging", **key)["TagSet"] == [{"Key": "t", "Value": "1"}]

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 def resolve_paths(attempt: Attempt) -> None:
     """Resolve the paths of a call: of one with a list of them each by itself."""
+    # A store remembers what it has read, and some of that must not be older than a change.
+    begin = getattr(attempt.context.workspace.backend, "begin_call", None)
+    if begin is not None:
+        begin(changes=attempt.known_tool.safety != "safe")
     if attempt.known_tool.several:
         _resolve_each(attempt)
     else:

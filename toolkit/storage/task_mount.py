@@ -249,6 +249,11 @@ class TaskMount:
         forget: Callable[[], None] = getattr(self._main, "forget_content", lambda: None)
         forget()
 
+    def begin_call(self, *, changes: bool) -> None:
+        """Tell the workspace's backend that a call begins, and whether it may change something."""
+        begin: Callable[..., None] = getattr(self._main, "begin_call", lambda **_: None)
+        begin(changes=changes)
+
     def take_resolved(self) -> tuple[str, ...]:
         """Return the resolved paths of workspace, store and trash, as paths in the joined tree."""
         found: list[str] = []

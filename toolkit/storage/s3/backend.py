@@ -64,9 +64,12 @@ class S3(S3View, ConditionalDeletion):
     def read(self, spot: S3Spot, limit: int | None = None, judged: Stat | None = None) -> bytes:
         """Return the bytes of an object; of the `judged` version perhaps those that were read before."""
         content = self.known.get(spot.path, judged) if judged else None
-        if content is not None:
+        if judged is not None and content is not None:
             if limit is not None and len(content) > limit:
                 raise _too_large(spot.path, limit)
+            if self.needs_metadata:
+                with errors(spot.path):
+                    self.metadata_of(spot.path, judged)  # here, where several files are read at once
             return content
         with errors(spot.path):
             try:

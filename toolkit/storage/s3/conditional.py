@@ -59,6 +59,7 @@ class Conditional(Conditions, StoreBase):
         super().__init__(fs, root)
         self._metadata: dict[tuple[str, str], Metadata] = {}
         self.known = KnownContent()
+        self.needs_metadata = False  # whether the call that runs needs it of what it reads
         self._lock = Lock()  # reads side by side remember metadata
 
     def change(self, path: str, method: str, verify: Verify, **arguments: Any) -> Any:
@@ -248,22 +249,35 @@ class Conditional(Conditions, StoreBase):
 
     def metadata_of(self, path: str, stat: Stat) -> Metadata:
         """Return the metadata of the judged object; one more request if no GET or HEAD returned it before."""
-        name = path, _unquoted(stat.identity)
-        if name not in self._metadata:
+        found = self._metadata.get((path, _unquoted(stat.identity)))
+        if found is None:
             reply = self._call("head_object", Key=self._key(path))
             if not _same_tag(str(reply["ETag"]), stat.identity):
                 raise path_changed(path)
-            self.remember_metadata(path, reply)
-        if wants_tags(self._metadata[name]):
-            self._metadata[name] = with_tags(self._metadata[name], self._tags(path))
-        return self._metadata[name]
+            found = self.remember_metadata(path, reply)
+        if wants_tags(found):
+            found = self._remember(path, stat.identity, with_tags(found, self._tags(path)))
+        return found
 
-    def remember_metadata(self, path: str, reply: Any) -> None:
-        """Remember the metadata of an object in a reply to GET or HEAD."""
+    def remember_metadata(self, path: str, reply: Any) -> Metadata:
+        """Remember the metadata of an object in a reply to GET or HEAD, and return it."""
+        return self._remember(path, str(reply["ETag"]), fields_of(reply))
+
+    def _remember(self, path: str, tag: str, metadata: Metadata) -> Metadata:
         with self._lock:
-            self._metadata[path, _unquoted(str(reply["ETag"]))] = fields_of(reply)
+            self._metadata[path, _unquoted(tag)] = metadata
             while len(self._metadata) > _MAX_METADATA:
                 del self._metadata[next(iter(self._metadata))]
+        return metadata
+
+    def begin_call(self, *, changes: bool) -> None:
+        """Drop the metadata that earlier calls have read before a call that `changes` something: an object's
+        tags can be set without a new version.
+        """
+        self.needs_metadata = changes
+        if changes:
+            with self._lock:
+                self._metadata.clear()
 
     def _tags(self, path: str) -> str | None:
         from urllib.parse import urlencode
