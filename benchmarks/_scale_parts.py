@@ -6,6 +6,7 @@ What the parts use is read from the kernel, from PostgreSQL's own tables and fro
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import re
 import signal
@@ -104,14 +105,15 @@ def megabytes(pid: int) -> float:
 @contextmanager
 def running(folder: Path, policy: str, processes: int, agents: list[tuple[str, str]]) -> Iterator[Parts]:
     """Start all parts; `agents` are dealt out to the servers, each with its name and its session."""
-    from tests.services.postgres import server
     from tests.services.servers import BUCKET, free_ports, s3_file_system, seaweedfs
 
     place = folder / "bucket"
     place.mkdir()
     (folder / "policy.yaml").write_text(policy)
     with ExitStack() as stack:
-        database = stack.enter_context(server(CONNECTIONS))
+        # By name, because the types of this test's module would be checked with the benchmarks.
+        postgres = importlib.import_module("tests.services.postgres")
+        database = stack.enter_context(postgres.server(CONNECTIONS))
         metrics = free_ports(5, beside=10000)[-1]  # the bucket takes those before it
         bucket = stack.enter_context(seaweedfs(place, f"-metricsPort={metrics}"))
         os.environ.update(
