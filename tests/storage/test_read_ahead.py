@@ -105,3 +105,22 @@ def test_what_a_walk_notes_is_there_in_its_turn(stop: int) -> None:
         for _ in itertools.islice(entries, stop):
             pass
     assert kept == plain
+
+
+def test_what_the_walk_noted_something_for_is_not_read_before_its_turn() -> None:
+
+    read: list[str] = []
+    noted: list[str] = []
+
+    def walk() -> Iterator[Entry]:
+        for path in ("a", "asks", "c"):
+            noted.extend([path] if path == "asks" else [])
+            yield Entry(path, Stat(FILE, 1))
+
+    def note(entry: Entry) -> bytes:
+        read.append(entry.path)
+        return b"1"
+
+    with ReadAhead(walk(), note, at_once=4, limit=10, noted=noted) as entries:
+        assert entries.content(next(entries)) == b"1"
+    assert "a" in read and "asks" not in read

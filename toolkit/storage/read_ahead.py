@@ -107,7 +107,9 @@ class ReadAhead:
     def _waiting(self, entry: Entry) -> list[Entry]:
         """Return the entry in turn, and those of the next ones that are not read yet and may be."""
         waiting, size = [entry], entry.stat.size or 0
-        for other, _ in self._ahead:
+        for other, noted in self._ahead:
+            if noted:
+                continue  # it may ask a person, so it is not read before its turn
             size += other.stat.size or 0
             if size > _MAX_BYTES:
                 break
