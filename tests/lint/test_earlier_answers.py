@@ -13,7 +13,8 @@ from ringfence.policy.analysis.shortest_witness import Budget
 from ringfence.policy.lint.codes import Finding
 from ringfence.policy.lint.earlier_answers import LintMemory
 from ringfence.policy.lint.run import lint
-from tests.property.test_policy_judge import policies
+from ringfence.policy.patterns.syntax import Folding
+from tests.property.test_policy_judge import mandatory, maps, policies, rules
 
 # Without a dot, as with one a path may have a letter more than the shortest has.
 names = st.sampled_from(["a", "b", "ab", "*", "a*", "*b", "?", "**", "[ab]", "ba", "b*a"])
@@ -62,6 +63,42 @@ def edited(policy: dict[str, Any], data: Any) -> dict[str, Any]:
     return out
 
 
+# What a rule may say besides its effect: it then counts in some views of the policy only.
+special = st.sampled_from([{}, {"until": "2026-12-31"}, {"trial": True}, {"content": "jwt"}, {"reason": "r"}])
+some_keys = st.sampled_from(["read", "write", "*", "write.create", "write.edit", "move_file", "call"])
+
+
+def edited_elsewhere(policy: dict[str, Any], data: Any) -> dict[str, Any]:
+    """The policy after an edit of anything: agents, keys, mandatory items, the order of all these, one rule
+    with more than an effect, or limits, which change no verdict on a path.
+    """
+    out: dict[str, Any] = json.loads(json.dumps(policy))
+    agents = out["agents"]
+    owner = data.draw(st.sampled_from([out, *agents.values()]))
+    kind = data.draw(st.sampled_from(["agent", "agents", "key", "keys", "item", "items", "rule", "limit"]))
+    if kind == "agent":
+        agents.pop(data.draw(st.sampled_from(["none", *agents])), None)
+        agents[data.draw(st.sampled_from(["coder", "coder/x", "x", "*"]))] = {"rules": data.draw(rules)}
+    elif kind == "agents":
+        out["agents"] = dict(data.draw(st.permutations(list(agents.items()))))
+    elif kind == "key":
+        owner["rules"].pop(data.draw(st.sampled_from(["none", *owner["rules"]])), None)
+        owner["rules"][data.draw(some_keys)] = data.draw(maps)
+    elif kind == "keys":
+        owner["rules"] = dict(data.draw(st.permutations(list(owner["rules"].items()))))
+    elif kind == "item":
+        out["mandatory"].append(data.draw(mandatory))
+    elif kind == "items":
+        out["mandatory"].reverse()
+    elif kind == "limit":
+        owner["limits"] = {"write": {"files": 3}}
+    else:
+        listed = {data.draw(patterns): {"effect": "deny", **data.draw(special)}}
+        known = owner["rules"].get("read")
+        owner["rules"]["read"] = {**listed, **(known if isinstance(known, dict) else {})}
+    return out
+
+
 def policy_of(content: dict[str, Any]) -> Policy:
     return loads(json.dumps({"version": 1, **content}, indent=1))
 
@@ -79,6 +116,20 @@ def test_findings_after_edits_are_those_of_a_lint_without_memory(policy: dict[st
             assert told(lint(policy_of(policy), memory=memory)) == told(lint(policy_of(policy)))
         policy = edited(policy, data)
     assert told(lint(policy_of(policy), memory=memory)) == told(lint(policy_of(policy)))
+
+
+@given(policies, st.sampled_from(Folding), st.sampled_from([None, 1.0e9, 1.8e9]), st.data())
+@settings(max_examples=60, deadline=None)
+def test_findings_after_edits_of_anything_are_those_of_a_lint_without_memory(
+    policy: dict[str, Any], fold: Folding, now: float | None, data: Any
+) -> None:
+    memory = LintMemory()
+    for _ in range(data.draw(st.integers(2, 4))):
+        made = policy_of(policy)
+        known = lint(made, memory=memory, fold=fold, now=now)
+        assert told(known) == told(lint(made, fold=fold, now=now))
+        policy = data.draw(st.sampled_from([edited, edited_elsewhere]))(policy, data)
+        fold = data.draw(st.sampled_from([fold, fold, *Folding]))
 
 
 def _after(questions: int) -> Any:

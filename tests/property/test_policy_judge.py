@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ringfence.policy import Amount, Case, Decision, Effect, Need, Policy, loads
 from ringfence.policy.evaluation.cases import check
+from ringfence.policy.patterns.syntax import Folding
 
 RANK = {"allow": 0, "ask": 1, "deny": 2}
 AGENTS = ["coder", "coder/x", "coder/x/y", "review-1", "other", "other/x"]
@@ -168,6 +169,25 @@ def test_a_directory_is_judged_at_once_as_each_name_in_it(policy: dict, asked: l
             inside = engine.within(agent, tool, action, above or ".", fold=fold)
             right = judge(policy, agent, tool, action, path, directory)
             assert int(inside(name, directory)) == right, (agent, tool, action, path, directory)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    policies,
+    questions,
+    st.lists(st.sampled_from(["a", "b", "ab", "A", "é", "ß", ".x", "a\\b", "a\\xff"]), unique=True),
+    st.sampled_from(Folding),
+)
+def test_all_files_of_a_directory_are_judged_at_once_as_each_of_them(
+    policy: dict, asked: list, files: list[str], fold: Folding
+) -> None:
+    engine, known = made(policy), made(policy)
+    for agent, tool, path, _ in asked:
+        below = [name if path == "." else f"{path}/{name}" for name in files]
+        for action in TOOLS[tool]:
+            right = all(known.effect(agent, tool, action, each, fold=fold) is Effect.ALLOW for each in below)
+            for judges in (engine, known):  # one meets names that it has judged before
+                assert judges.allows_files(agent, tool, action, path, files, fold=fold) == right
 
 
 @settings(max_examples=100, deadline=None)
