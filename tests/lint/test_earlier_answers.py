@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -130,6 +131,28 @@ def test_findings_after_edits_of_anything_are_those_of_a_lint_without_memory(
         assert told(known) == told(lint(made, fold=fold, now=now))
         policy = data.draw(st.sampled_from([edited, edited_elsewhere]))(policy, data)
         fold = data.draw(st.sampled_from([fold, fold, *Folding]))
+
+
+LOOSE = {"rules": {"read": {"*": "allow", "a": "deny"}}, "agents": {"x": {"rules": {"read": {"a": "allow"}}}}}
+CASES = {"rules": {"read": {"a": "deny", "A": "allow"}}}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ((LOOSE, Folding.NONE), ({**LOOSE, "mandatory": [{"deny": "read", "paths": "a"}]}, Folding.NONE)),
+        ((LOOSE, Folding.NONE), ({"agents": LOOSE["agents"], "rules": {}}, Folding.NONE)),
+        ((LOOSE, Folding.NONE), ({"rules": LOOSE["rules"]}, Folding.NONE)),
+        ((CASES, Folding.NONE), (CASES, Folding.CASE)),
+    ],
+)
+def test_what_verdicts_depend_on_besides_rules_is_asked_again(one: Any, other: Any) -> None:
+    for before, (content, fold) in ((one, other), (other, one)):
+        memory = LintMemory()
+        lint(policy_of(before[0]), memory=memory, fold=before[1])
+        alone = told(lint(policy_of(content), fold=fold))
+        assert told(lint(policy_of(content), memory=memory, fold=fold)) == alone
+        assert alone != told(lint(policy_of(before[0]), fold=before[1]))  # else nothing is compared
 
 
 def _after(questions: int) -> Any:
