@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,11 +16,15 @@ import pytest
 from ringfence.policy import Policy
 from ringfence.policy.analysis.diff import compare
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.execution import settlement
+from ringfence.toolkit.execution.change_maker import ChangeMaker
+from ringfence.toolkit.execution.recovery import recover
 from ringfence.toolkit.execution.settlement import LATEST, is_left_of
 from ringfence.toolkit.history import redo_log
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.local import late_sync, syscalls
 
+ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 LOG = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: log\n')
 NEW = b"new\n" * 1000
 
@@ -59,6 +65,30 @@ def write(session: Session, path: str, data: bytes = NEW) -> str:
 
 def rows(session: Session) -> int:
     return len(session.state.rows("SELECT op FROM unsynced"))
+
+
+def fail_to_sync(_: int) -> None:
+    raise OSError(errno.EIO, "failed")
+
+
+def fail_to_begin(**_: Any) -> Any:
+    raise CallError("history_unavailable", "failed")
+
+
+def left_by_a_dead_process(root: Path, path: str, end: str = "os.kill(os.getpid(), 9)") -> None:
+    """Write NEW to the path in another process, whose files are not synced in the background."""
+    program = f"""
+import os
+from tests.history.test_redo_log import LOG, Session, redo_log, write
+redo_log.AFTER = 3600.0
+session = Session({str(root)!r}, LOG, state={str(root.parent / "state")!r})
+assert write(session, {path!r}) == "ok"
+{end}
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=Path(__file__).parents[2], timeout=60, check=False
+    )
+    assert done.returncode == (-9 if end else 0)
 
 
 def after_power_cut(root: Path, patch: pytest.MonkeyPatch) -> Session:
@@ -214,6 +244,159 @@ def test_a_later_change_of_another_kind_overtakes(
         assert again.settled == []
     assert not (root / "d").exists()
     assert (root / "e/a").read_bytes() == NEW
+
+
+def test_what_is_written_to_while_it_is_settled_stays(
+    session: Session, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(session, "a")
+    write(session, "a", b"newer")
+    (root / "a").write_bytes(NEW)
+    judge = settlement._Path._is_own
+
+    def grow(self: Any, *judged: Any) -> bool:
+        own = judge(self, *judged)
+        (root / "a").write_bytes(b"somebody else's")
+        return own
+
+    monkeypatch.setattr(settlement._Path, "_is_own", grow)
+    with after_power_cut(root, monkeypatch) as again:
+        assert [one.outcome for one in again.settled] == ["unknown"]
+    assert (root / "a").read_bytes() == b"somebody else's"
+
+
+def test_what_was_made_again_and_not_synced_is_not_taken_for_synced(
+    session: Session, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system says once that a sync failed; after that it reads from memory what may be on no disk."""
+    write(session, "a")
+    (root / "a").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(late_sync, "sync_all", fail_to_sync)
+        with pytest.raises(CallError) as failed:
+            after_power_cut(root, patch)
+        assert failed.value.code == "io_error"
+    assert (root / "a").read_bytes() == NEW
+    inode = (root / "a").stat().st_ino
+    with after_power_cut(root, monkeypatch) as again:
+        assert [one.outcome for one in again.settled] == ["made again"]
+    assert (root / "a").stat().st_ino != inode
+
+
+@pytest.mark.parametrize("word", ["log", "true"])
+def test_nor_is_what_a_dead_process_left(root: Path, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    policy = Policy.loads(f'version: 1\nrules: {{"*": allow}}\ndurable: {word}\n')
+    left_by_a_dead_process(root, "a")
+    with monkeypatch.context() as patch:
+        patch.setattr(late_sync, "sync_all", fail_to_sync)
+        with pytest.raises(CallError):
+            Session(root, policy, state=root.parent / "state")
+    with Session(root, policy, state=root.parent / "state") as again:
+        assert [one.outcome for one in again.settled] == ["made again"]
+        assert rows(again) == 0
+
+
+def test_nor_is_it_where_another_session_fails_to_sync_it(
+    session: Session, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Session(root, ALLOW, state=root.parent / "state") as other:
+        write(session, "a")
+        monkeypatch.setattr(late_sync, "sync_all", fail_to_sync)
+        assert write(other, "b") == "io_error"
+        assert session.state.rows("SELECT boot FROM unsynced") == [("",)]
+
+
+def test_what_another_session_is_changing_is_settled_later(
+    session: Session, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(session, "a")
+    session.history.redo.give_up(OSError(errno.EIO, "failed"))
+    make = ChangeMaker.make
+    found: list[Any] = []
+
+    def look(self: Any, *given: Any) -> None:
+        with Session(root, LOG, state=root.parent / "state") as again:
+            found.append((again.settled, rows(again)))
+        make(self, *given)
+
+    monkeypatch.setattr(ChangeMaker, "make", look)
+    assert write(session, "a", b"newer") == "ok"
+    assert found == [([], 1)]
+    monkeypatch.undo()
+    with Session(root, LOG, state=root.parent / "state") as again:
+        assert rows(again) == 0
+    assert (root / "a").read_bytes() == b"newer"
+
+
+def test_what_was_recovered_during_a_session_is_synced(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ChangeMaker, "release", stop)
+        with pytest.raises(KeyboardInterrupt):
+            write(session, "a")
+    recover(session.history, session.workspace)
+    assert session.state.rows("SELECT state FROM op") == [("done",)]
+    assert rows(session) == 1
+    session.history.redo.flush()
+    assert rows(session) == 0
+
+
+def test_rows_that_could_not_be_removed_are_removed_later(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(session, "a")
+    with monkeypatch.context() as patch:
+        patch.setattr(session.state, "transaction", fail_to_begin)
+        session.history.redo.flush()
+    assert rows(session) == 1
+    session.history.redo.flush()
+    assert rows(session) == 0
+
+
+def test_what_is_not_synced_is_not_pruned(
+    session: Session, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(session, "a")
+    session.prune(max_bytes=0, keep=0)
+    (root / "a").unlink()
+    with after_power_cut(root, monkeypatch) as again:
+        assert [one.outcome for one in again.settled] == ["made again"]
+    assert (root / "a").read_bytes() == NEW
+
+
+def test_a_row_without_its_change_is_removed(
+    session: Session, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(session, "a")
+    with session.state.transaction() as db:
+        for table, column in (("item", "op"), ("op", "id")):
+            db.execute(f"DELETE FROM {table} WHERE {column} > 0")
+    with after_power_cut(root, monkeypatch) as again:
+        assert (again.settled, rows(again)) == ([], 0)
+
+
+def test_a_process_that_ends_without_closing_syncs_first(root: Path) -> None:
+    left_by_a_dead_process(root, "a", "")
+    with Session(root, LOG, state=root.parent / "state", read_only=True) as found:
+        assert rows(found) == 0
+
+
+def test_a_change_of_the_future_does_not_close_the_workspace(
+    session: Session, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time", lambda: now + 365 * LATEST)
+        write(session, "a")
+    root.rename(root.with_name("before"))
+    root.mkdir()
+    with after_power_cut(root, monkeypatch) as again:
+        assert [one.outcome for one in again.settled] == ["unknown"]
+    assert list(root.iterdir()) == []
 
 
 @pytest.mark.parametrize("where", ["workspace", "state"])

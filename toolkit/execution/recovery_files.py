@@ -76,12 +76,13 @@ class RecoveryFiles:
             return False
         return True
 
-    def remove(self, path: str, listed: str, temporary: str) -> bool:
-        """Delete exactly the entry that is at `path` now; return whether all of it is gone.
+    def remove(self, path: str, listed: str, temporary: str, judged: Stat | None = None) -> bool:
+        """Delete exactly the entry that is at `path` now, or the `judged` one; return whether all of it is
+        gone.
 
         `listed` is the path whose state changes with it, `temporary` the backend's name for the deletion.
         """
-        stat = self.at(path, self._backend.stat)
+        stat = judged or self.at(path, self._backend.stat)
         if stat is None:
             return True
         entries = tuple(Entry(below, self._stat(below)) for below in self.below(path) if below != path)

@@ -20,7 +20,7 @@ from ringfence.toolkit.execution.recovery_states import PathState, was
 from ringfence.toolkit.history.records import DONE, PENDING, UNKNOWN, ItemRow
 from ringfence.toolkit.history.redo_log import Unsynced
 from ringfence.toolkit.history.store import History
-from ringfence.toolkit.plan.changes import FILE
+from ringfence.toolkit.plan.changes import FILE, Stat
 from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.storage.backend import Spot
 from ringfence.toolkit.workspace.workspace import Workspace
@@ -55,21 +55,29 @@ def settle(history: History, workspace: Workspace) -> list[Recovered]:
     """
     if not history.redo.to_settle():
         return []
+    try:
+        return _settle_all(history, workspace)
+    except CallError as error:
+        if error.code != "not_settled":
+            # What was made again until then may be in memory only, and must not be taken for synced.
+            history.redo.mark_failed()
+        raise
+
+
+def _settle_all(history: History, workspace: Workspace) -> list[Recovered]:
     found: list[Recovered] = []
     with history.redo.settling() as db:
         rows = history.redo.to_settle()  # another process may have been faster
         if not rows:
             return []
-        by_path: dict[str, list[Logged]] = {}
-        for row in rows:
-            for item in history.items("op.id = ?", (row.op,)):
-                elsewhere = history.redo.is_elsewhere(row)
-                if elsewhere and not _is_late(item):
-                    raise _moved()
-                by_path.setdefault(item.path, []).append(Logged(row, item, elsewhere))
         settled: list[tuple[Logged, str]] = []
-        for path, changes in by_path.items():
-            settled += _Path(history, workspace, path, changes).settle()
+        for path, changes in _by_path(history, rows).items():
+            one = _Path(history, workspace, path, changes)
+            if not one.is_being_changed():  # else its rows stay
+                settled += one.settle()
+        for row in rows:
+            if not any(history.items("op.id = ?", (row.op,))):
+                history.redo.remove(db, row.op)  # of no change: in a damaged state
         history.redo.sync_all()
         for change, how in sorted(settled, key=lambda each: each[0].row.op):
             item = change.item
@@ -82,6 +90,19 @@ def settle(history: History, workspace: Workspace) -> list[Recovered]:
             history.settle(db, item.op, {item.n: state}, digests, record)
             if not silent:
                 found.append(Recovered(begun["call"], begun["tool"], how if how == PLAYED else state))
+    return found
+
+
+def _by_path(history: History, rows: list[Unsynced]) -> dict[str, list[Logged]]:
+    """Return the logged changes of each path. Raises CallError `not_settled`."""
+    found: dict[str, list[Logged]] = {}
+    for row in rows:
+        for item in history.items("op.id = ?", (row.op,)):
+            elsewhere = history.redo.is_elsewhere(row)
+            # By a wrong clock a change of the future would be given up only then.
+            if elsewhere and not (_is_late(item) or item.started - time.time() > LATEST):
+                raise _moved()
+            found.setdefault(item.path, []).append(Logged(row, item, elsewhere))
     return found
 
 
@@ -108,75 +129,83 @@ class _Path:
             return THERE
         try:
             self._sweep()
+            # Before its content: a file that is written to since is not the judged one.
+            stat = self._files.at(self._path, self._backend.stat)
             there = self._files.state_at(self._path)
             if there == last.result and not any(change.row.failed for change in self._changes):
                 return THERE
-            if _is_late(last.item) or not (there is None or self._is_own(there)):
+            if _is_late(last.item) or not (there is None or (stat is not None and self._is_own(there, stat))):
                 return UNKNOWN
-            return self._play(last)
+            return self._play(last, stat)
         except CallError as error:
-            if error.code in ("path_changed", "not_a_directory", "not_recoverable"):
-                return UNKNOWN  # the way to it leads elsewhere now, or there is no content
+            if error.code in ("path_changed", "already_exists", "not_a_directory", "not_recoverable"):
+                return UNKNOWN  # somebody has changed it, its way leads elsewhere now, or there is no content
             raise
+
+    def is_being_changed(self) -> bool:
+        """Whether another change of the path or a directory above it is open: where only a sync failed, other
+        processes are at work.
+        """
+        return self._is_concerned(PENDING)
 
     def _is_overtaken(self) -> bool:
         """Whether a change that was not logged has concerned the path or a directory above it since."""
+        return self._is_concerned(DONE)
+
+    def _is_concerned(self, state: str) -> bool:
         ops = ",".join(str(change.row.op) for change in self._changes)
         places = [self._path]
         while places[-1] != paths.ROOT:
             places.append(paths.parent(places[-1]))
         marks = ",".join("?" * len(places))
         later = self._history.items(
-            f"item.op > ? AND item.op NOT IN ({ops}) AND item.state = 'done'"
+            f"item.op > ? AND item.op NOT IN ({ops}) AND item.state = ?"
             f" AND (item.path IN ({marks}) OR item.path2 IN ({marks}))",
-            (self._changes[-1].row.op, *places, *places),
+            (self._changes[-1].row.op, state, *places, *places),
         )
         return next(later, None) is not None
 
-    def _is_own(self, there: PathState) -> bool:
+    def _is_own(self, there: PathState, stat: Stat) -> bool:
         """Whether the file at the path is the one from before, the result of a change, or what is left of
         one.
         """
         if there.kind != FILE:
             return False
         first = self._changes[0].item
-        if there == was(first) and self._files.at(self._path, self._mark) == _inode_and_time(first.identity):
+        if there == was(first) and _inode_and_time(stat.identity) == _inode_and_time(first.identity):
             return True
-        if any(there == change.result for change in self._changes):
-            return True
+        return any(there == change.result for change in self._changes) or self._is_left(self._path)
+
+    def _is_left(self, path: str) -> bool:
+        """Whether the file is what a power cut has left of one of the changes."""
         contents = [content for content in map(self._content, self._changes) if content]
         most = max(map(len, contents), default=0)
-        if (self._files.size(self._path) or 0) > most:
+        if (self._files.size(path) or 0) > most:
             return False
-        data = self._files.at(self._path, lambda spot: self._backend.read(spot, most))
+        data = self._files.at(path, lambda spot: self._backend.read(spot, most))
         return any(is_left_of(content, data) for content in contents)
-
-    def _mark(self, spot: Spot) -> str:
-        stat = self._backend.stat(spot)
-        return "" if stat is None else _inode_and_time(stat.identity)
 
     def _content(self, change: Logged) -> bytes | None:
         return None if change.item.after is None else self._history.content(change.item.after)
 
-    def _play(self, last: Logged) -> str:
+    def _play(self, last: Logged, stat: Stat | None) -> str:
         content = self._content(last)
         deleted = content is None or any(change.item.kind == "delete" for change in self._changes)
         name = f"{_temporary(last.item)}{_OTHER_HALF}"
-        if deleted and not self._files.remove(self._path, self._path, name):
+        if deleted and stat is not None and not self._files.remove(self._path, self._path, name, stat):
             return UNKNOWN
         if content is not None:
-            self._write(last, content)
+            self._write(last, content, None if deleted else stat)
         self._files.forget()
         return PLAYED if self._files.state_at(self._path) == last.result else UNKNOWN
 
-    def _write(self, last: Logged, content: bytes) -> None:
+    def _write(self, last: Logged, content: bytes, stat: Stat | None) -> None:
         for above in self._files.at(self._path, self._backend.missing):
             self._files.at(above, self._backend.make_directory)
         mode = self._history.redo.mode_under(last.row.umask)
         name = _temporary(last.item)
 
         def write(spot: Spot) -> None:
-            stat = self._backend.stat(spot)
             if stat is None:
                 self._backend.create(spot, content, mode, name)
             else:  # its mode and metadata stay, as they did the first time
@@ -194,7 +223,9 @@ class _Path:
             for name in (_temporary(item), f"{_temporary(item)}{_OTHER_HALF}"):
                 place = f"{OWN_DIRECTORY}/{name}"
                 caught = self._files.state_at(place)
-                if caught is not None and caught.digest in self._contents():
+                if caught is None or caught.kind != FILE:
+                    continue
+                if caught.digest in self._contents() or self._is_left(place):
                     self._files.remove(place, place, f"{name}-")
 
     def _remove_beside(self, spot: Spot, name: str) -> None:

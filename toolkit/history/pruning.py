@@ -1,8 +1,8 @@
 """Pruning of stored contents that retention no longer requires.
 
 The changes themselves stay, so a pruned version is `not_recoverable`; only beyond a very large number the
-oldest changes are removed, too. Never prunes contents that an open intent, a pending request or a later undo
-needs.
+oldest changes are removed, too. Never prunes contents that an open intent, a change in the redo log, a
+pending request or a later undo needs.
 """
 
 from __future__ import annotations
@@ -217,6 +217,10 @@ class _StoredContents:
             if undoes is not None:
                 call.undoes.add(str(undoes))
             self.last = int(op)
+        # After a power cut they are made again. Read last: what is synced by now needs nothing.
+        for (op,) in state.rows("SELECT op FROM unsynced"):
+            if int(op) in by_op:
+                by_op[int(op)].spared = True
         return by_op
 
     def _read_items(self, state: State, by_op: dict[int, _Call], waiting: frozenset[str]) -> None:

@@ -6,6 +6,7 @@ the changes again whose rows are left. Never removes the row of a change before 
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import threading
@@ -126,18 +127,17 @@ class RedoLog:
         """Sync the files of a logged operation soon, if it was done."""
         self._begun.discard(op)
         noted, size = self._noted.pop(op, (None, 0))
-        if noted is None:
-            return  # of another process: `sync_left`
         if not done:
-            noted.close()
+            if noted is not None:
+                noted.close()
             return
+        if noted is None:  # of a dead process, or of a call whose outcome was unknown
+            if not self.in_use:
+                return  # `sync_left`, or the next change's `sync_before`
+            noted = self._whole()
         with self._lock:
-            self._waiting.append(op)
+            self._wait([op], noted)
             self._bytes += size
-            if self._to_sync is None:
-                self._to_sync = noted
-            else:
-                self._to_sync.join(noted)
             count, most = len(self._waiting), self._bytes
             started = self._thread is not None or self._start()
         self._some.set()
@@ -145,6 +145,21 @@ class RedoLog:
             self._now.set()
         if count >= _FULL or not started:
             self.flush()
+
+    def _wait(self, ops: list[int], noted: LateSync) -> None:
+        self._waiting += ops
+        if self._to_sync is None:
+            self._to_sync = noted
+        else:
+            self._to_sync.join(noted)
+
+    @staticmethod
+    def _whole() -> LateSync:
+        from ringfence.toolkit.storage.local.late_sync import LateSync
+
+        noted = LateSync()
+        noted.sync_whole()
+        return noted
 
     # -------------------------------------------------------------------- syncing
 
@@ -155,6 +170,7 @@ class RedoLog:
         except RuntimeError:  # no thread could be started, so each change is synced at once
             self._thread = None
             return False
+        atexit.register(self.close)  # a session that nobody closes
         return True
 
     def _run(self) -> None:
@@ -186,8 +202,12 @@ class RedoLog:
                 return
             finally:
                 noted.close()
-            with suppress(CallError), self._state.transaction() as db:  # else the next session syncs again
-                db.executemany("DELETE FROM unsynced WHERE op = ?", [(op,) for op in ops])
+            try:
+                with self._state.transaction() as db:
+                    db.executemany("DELETE FROM unsynced WHERE op = ?", [(op,) for op in ops])
+            except CallError:  # they are synced again with the next change, at the latest by the next session
+                with self._lock:
+                    self._wait(ops, self._whole())
 
     def sync_before(self, db: Database) -> None:
         """Sync the files of all changes that are done, before a change that is not logged.
@@ -199,7 +219,7 @@ class RedoLog:
             return
         ops = [(int(op),) for op, _ in db.execute(_READY, (boot_id(),)).fetchall()]
         if ops:
-            self._sync_all()
+            self.sync_all()
             db.executemany("DELETE FROM unsynced WHERE op = ?", ops)
 
     def sync_left(self) -> None:
@@ -212,15 +232,16 @@ class RedoLog:
         rows = [(int(op), str(owner)) for op, owner in self._state.rows(_READY, (boot_id(),))]
         ops = [(op,) for op, owner in rows if op not in own and (owner == me or self._state.dead(owner))]
         if ops:
-            self._sync_all()
+            try:
+                self.sync_all()
+            except SyncFailed as error:
+                self.give_up(error)
+                raise
             with self._state.transaction() as db:
                 db.executemany("DELETE FROM unsynced WHERE op = ?", ops)
 
     def sync_all(self) -> None:
-        """Sync the workspace's file system. Raises SyncFailed."""
-        self._sync_all()
-
-    def _sync_all(self) -> None:
+        """Sync the workspace's file system. Raises SyncFailed; then `give_up`, outside of a transaction."""
         from ringfence.toolkit.storage.local.late_sync import sync_all
 
         assert self._disk is not None, "only a local disk logs changes"
@@ -231,10 +252,7 @@ class RedoLog:
             raise SyncFailed("io_error", message) from error
 
     def give_up(self, error: BaseException) -> None:
-        """After a failed sync: log no more changes in this process, and mark those whose files may be lost.
-
-        Linux reports such an error once, and a later sync without an error says nothing about these files.
-        """
+        """After a failed sync: log no more changes in this process, and `mark_failed`."""
         self.in_use = False
         import logging  # slow to import, and seldom needed
 
@@ -243,9 +261,16 @@ class RedoLog:
             " `durable: true`; the next session writes the changes of the last moments again",
             error,
         )
-        own = "UPDATE unsynced SET boot = ? WHERE op IN (SELECT id FROM op WHERE owner = ?)"
+        self.mark_failed()
+
+    def mark_failed(self) -> None:
+        """Mark all unsynced changes as ones whose files may not be on the disk, whatever is read of them.
+
+        Linux reports a failed sync once, and a later one without an error says nothing about these files.
+        The changes of other processes too: those that live remove the rows of what they synced themselves.
+        """
         with suppress(CallError), self._state.transaction(durable=True) as db:
-            db.execute(own, (_FAILED, self._state.owner))
+            db.execute("UPDATE unsynced SET boot = ?", (_FAILED,))
 
     def close(self) -> None:
         """Sync what waits, and end the thread."""
@@ -254,6 +279,7 @@ class RedoLog:
         self._closed = True
         thread = self._thread
         if thread is not None:
+            atexit.unregister(self.close)
             self._some.set()
             self._now.set()
             thread.join()

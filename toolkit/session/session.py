@@ -245,8 +245,8 @@ class Session:
         The `keep` newest calls stay. Without any of these arguments the policy's retention decides. A
         person's act, recorded as done `by` them. `data` has `calls`, `contents`, `trees`, `bytes` (freed),
         `left` (bytes that stay) and `changes` (how many of the oldest changes were removed because of
-        `max_bytes`). Contents stay if an open intent or a later undo needs them, and for the last change at
-        each path of a pending request.
+        `max_bytes`). Contents stay if an open intent, a change that is not synced yet or a later undo needs
+        them, and for the last change at each path of a pending request.
         """
         from ringfence.toolkit.history.retention import Rule
         from ringfence.toolkit.session.automatic_retention import rule_of
