@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from ringfence.toolkit.locations import local_place
+from ringfence.toolkit.state.open import default_place
 from tests.cli.conftest import Ringfence
 
 Write = Callable[[str], Path]
@@ -51,6 +53,31 @@ def test_log_has_every_call(ringfence: Ringfence, changed: dict[str, str]) -> No
     records = ringfence("log", "--json", "--session", "s").lines
     assert [record["tool"] for record in records] == ["edit_file", "delete"]
     assert [record["tool"] for record in ringfence("log", "--json", "-n", "1").lines] == ["read_file"]
+
+
+@pytest.mark.parametrize("words", [("log",), ("history", "b"), ("changes",)])
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_what_a_power_cut_may_have_taken_is_said(
+    ringfence: Ringfence,
+    changed: dict[str, str],
+    workspace: Path,
+    words: tuple[str, ...],
+    more: tuple[str, ...],
+) -> None:
+    before = ringfence(*words, *more)
+    assert "power cut" not in before.err
+    with closing(sqlite3.connect(f"{default_place(local_place(str(workspace)), None)}/state.db")) as db, db:
+        db.execute(
+            "INSERT INTO unsynced SELECT id, 'another boot', 'root', 18 FROM op WHERE tool = 'edit_file'"
+        )
+    done = ringfence(*words, *more)
+    assert (
+        "1 change from before a power cut may not be in the workspace: `ringfence state settle`" in done.err
+    )
+    if (*words, *more) == ("changes", "--json"):
+        assert (before.json["unsettled"], done.json["unsettled"]) == (0, 1)
+    else:
+        assert done.out == before.out
 
 
 def test_nothing_to_look_at(ringfence: Ringfence) -> None:

@@ -29,7 +29,7 @@ LOG = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: log\n')
 NEW = b"new\n" * 1000
 
 
-def _is_known(folder: Path) -> bool:
+def is_ext4_or_xfs(folder: Path) -> bool:
     fd = os.open(folder, os.O_RDONLY)
     try:
         return syscalls.file_system_of(fd) in redo_log._KNOWN
@@ -39,7 +39,7 @@ def _is_known(folder: Path) -> bool:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    if not _is_known(tmp_path):
+    if not is_ext4_or_xfs(tmp_path):
         pytest.skip("needs ext4 or XFS")
     (tmp_path / "ws/d").mkdir(parents=True)
     (tmp_path / "ws/d/old").write_text("old")

@@ -2,7 +2,7 @@
 
 Every statement of SQL is counted by SQLite, every file opened, listed, renamed, removed or made by the
 interpreter's audit events, and every function of Python that was entered by the interpreter's profiler, which
-measures no time here. Run as `python counted.py ROOT RULES`.
+measures no time here. Run as `python counted.py ROOT RULES [DURABLE]`, with the policy's word for `durable`.
 """
 
 from __future__ import annotations
@@ -26,18 +26,25 @@ CALLS: dict[str, dict[str, Any]] = {
     "delete_file": {"path": "d/moved{}.txt"},
 }
 WARM, MEASURED = 3, 5
-# Statements, files touched, readings of the policy; commits, those that wait for the disk, files synced;
-# functions entered.
+# Statements, files touched, readings of the policy; commits, those that wait for the disk, files and file
+# systems synced; functions entered.
 WHAT = ("sql", "files", "policy", "commits", "waits", "syncs", "functions")
 
 
-def counting(root: Path, rules: int) -> dict[str, dict[str, float]]:
+def counting(root: Path, rules: int, durable: str = "true") -> dict[str, dict[str, float]]:
     (root / "d").mkdir()
     for number in range(20):
         (root / "d" / f"file{number}.txt").write_text("one")
     lines = [f'    "**/x{number}/*.y{number}": deny\n' for number in range(rules)]
-    (root / "ringfence.yaml").write_text('version: 1\nrules:\n  "*":\n    "*": allow\n' + "".join(lines))
+    (root / "ringfence.yaml").write_text(
+        f'version: 1\ndurable: {durable}\nrules:\n  "*":\n    "*": allow\n' + "".join(lines)
+    )
     from ringfence.toolkit import Session
+    from ringfence.toolkit.history import redo_log
+    from ringfence.toolkit.storage.local import syscalls
+
+    # What is synced later is not counted as a call's.
+    redo_log.AFTER = 3600.0
 
     counts: Counter[str] = Counter()
     on = False
@@ -62,8 +69,12 @@ def counting(root: Path, rules: int) -> dict[str, dict[str, float]]:
         counts["syncs"] += 1
         real_sync(fd)
 
-    waits, real_sync = [True], os.fsync
-    os.fsync = sync
+    def sync_all(fd: int) -> bool:
+        counts["syncs"] += 1
+        return real_sync_all(fd)
+
+    waits, real_sync, real_sync_all = [True], os.fsync, syscalls.sync_file_system
+    os.fsync, syscalls.sync_file_system = sync, sync_all
     sys.addaudithook(note)
     out: dict[str, dict[str, float]] = {}
     with Session(root, root / "ringfence.yaml", state=root.parent / "state") as session:
@@ -84,4 +95,4 @@ def counting(root: Path, rules: int) -> dict[str, dict[str, float]]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(counting(Path(sys.argv[1]), int(sys.argv[2]))))
+    print(json.dumps(counting(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])))

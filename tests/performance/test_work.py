@@ -15,6 +15,7 @@ import pytest
 from ringfence.policy import Effect, Policy
 from ringfence.policy.patterns.matcher import Matcher
 from ringfence.policy.patterns.name_index import NameIndex
+from tests.history.test_redo_log import is_ext4_or_xfs
 
 COUNTED = Path(__file__).with_name("counted.py")
 # For one call: statements of SQL; files opened, listed, renamed, removed or made through the interpreter;
@@ -42,13 +43,15 @@ COMMITS_AND_SYNCS = {
     "move_file": (2, 1, 2),
     "delete_file": (2, 1, 2),
 }
+# The same under `durable: log`: the intent is the only wait. A copy has metadata, so it is not logged.
+LOGGED = {**COMMITS_AND_SYNCS, "create_file": (2, 1, 0), "edit_file": (2, 1, 0), "delete_file": (2, 1, 0)}
 
 
-def calls(folder: Path, rules: int) -> dict[str, dict[str, float]]:
+def calls(folder: Path, rules: int, durable: str = "true") -> dict[str, dict[str, float]]:
     root = folder / f"root{rules}"
     root.mkdir(parents=True)
     done = subprocess.run(
-        [sys.executable, str(COUNTED), str(root), str(rules)],
+        [sys.executable, str(COUNTED), str(root), str(rules), durable],
         cwd=Path(__file__).resolve().parents[2],
         capture_output=True,
         text=True,
@@ -69,8 +72,23 @@ def test_a_call_does_no_more_work_than_it_did(tmp_path: Path) -> None:
         assert few[tool]["files"] <= files, tool
         assert few[tool]["policy"] == 0, tool  # the policy is not read again
         # A change waits for its intent and for what it syncs; a call that changes nothing waits for nothing.
-        waits = ("commits", "waits", "syncs")
-        assert tuple(few[tool][what] for what in waits) == COMMITS_AND_SYNCS.get(tool, (1, 0, 0)), tool
+        assert waits(few[tool]) == COMMITS_AND_SYNCS.get(tool, (1, 0, 0)), tool
+
+
+def waits(counts: dict[str, float]) -> tuple[float, ...]:
+    return tuple(counts[what] for what in ("commits", "waits", "syncs"))
+
+
+def test_a_logged_change_waits_once(tmp_path: Path) -> None:
+    if not is_ext4_or_xfs(tmp_path):
+        pytest.skip("needs ext4 or XFS")
+    found = calls(tmp_path, 10, "log")
+    assert {tool: waits(found[tool]) for tool in AT_MOST} == {
+        tool: LOGGED.get(tool, (1, 0, 0)) for tool in AT_MOST
+    }
+    for tool, (sql, files, _) in AT_MOST.items():
+        assert found[tool]["sql"] <= sql + (LOGGED.get(tool) != COMMITS_AND_SYNCS.get(tool)), tool  # its row
+        assert found[tool]["files"] <= files, tool
 
 
 WORDS = [f"{a}{b}{c}" for a in "bcdfgh" for b in "aeiou" for c in "klmnpr"]

@@ -24,7 +24,11 @@ from ringfence.toolkit.history.old_changes import Forgotten
 from ringfence.toolkit.history.present_content import present_digests
 from ringfence.toolkit.history.session_diff import Changed
 from ringfence.toolkit.history.versions import Version
-from ringfence.toolkit.text import rfc3339, size, when
+from ringfence.toolkit.text import plural, rfc3339, size, when
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ringfence.toolkit.session.session import Session
 
 VERSIONS = (
     Column("version"),
@@ -52,6 +56,7 @@ def log(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the last audit records, oldest first; as JSON, one a line."""
     conditions = wanted(arguments)
     with open_record(arguments) as session:
+        _mention_unsettled(session, screen)
         if arguments.stats:
             from ringfence.toolkit.cli.commands.question_stats import stats  # the analysis is slow to import
 
@@ -79,6 +84,15 @@ def _mention_agent(arguments: argparse.Namespace, screen: Screen) -> None:
     with suppress(PolicyError):
         if place is not None:
             mention_unknown(Policy.load(place), [arguments.by_agent], screen)
+
+
+def _mention_unsettled(session: Session, screen: Screen) -> int:
+    """Note how many changes the workspace may not have, because the power failed; returns that number."""
+    left = len(session.history.redo.to_settle())
+    if left:
+        what = f"{plural(left, 'change')} from before a power cut may not be in the workspace"
+        screen.note(f"{what}: `ringfence state settle` makes them again")
+    return left
 
 
 def wanted(arguments: argparse.Namespace) -> audit.RecordFilter:
@@ -144,6 +158,7 @@ def history(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the versions of one file."""
     path = path_argument(arguments.path, root_of(arguments)[0])
     with open_record(arguments) as session:
+        _mention_unsettled(session, screen)
         every = session.versions(path)
         versions = [version for version in every if arguments.session in (None, version.session)]
         old = session.history.forgotten(arguments.session)
@@ -209,6 +224,7 @@ def _version_json(version: Version, commands: Commands) -> dict[str, Any]:
 def changes(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the files a session changed: the one named, else the latest here."""
     with open_record(arguments) as session:
+        unsettled = _mention_unsettled(session, screen)
         known = session.history.sessions()
         # The last one's parent, if it is a sub-session.
         chosen = arguments.session or (known[-1].partition("/")[0] if known else None)
@@ -216,7 +232,8 @@ def changes(arguments: argparse.Namespace, screen: Screen) -> int:
         ran = command_lookup.that_changed(session.state, chosen, arguments.by_agent) if chosen else []
         old = session.history.forgotten(chosen)
         if screen.as_json:
-            fields = {"session": chosen, "pruned_until": None if old is None else rfc3339(old.until)}
+            until = None if old is None else rfc3339(old.until)
+            fields = {"session": chosen, "pruned_until": until, "unsettled": unsettled}
             made = {"changes": [_change_json(c) for c in found], "commands": [_command_json(r) for r in ran]}
             screen.json({**fields, **_totals(found), **made})
         elif not found and not ran:
