@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ import pytest
 
 from ringfence.policy import Policy
 from ringfence.policy.analysis.diff import compare
+from ringfence.toolkit.cli import main
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.execution import settlement
 from ringfence.toolkit.execution.change_maker import ChangeMaker
@@ -230,6 +232,43 @@ def test_nothing_is_written_into_another_directory(
     root.rmdir()
     root.with_name("before").rename(root)
     after_power_cut(root, monkeypatch).close()
+
+
+def test_a_person_gives_up_what_was_in_another_directory(
+    session: Session, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(session, "a")
+    root.rename(root.with_name("before"))
+    root.mkdir()
+    monkeypatch.setattr(redo_log, "boot_id", lambda: "the next boot")
+    place = "--root", str(root), "--state", str(root.parent / "state")
+    assert main(["state", "settle", *place]) != 0
+    assert "--give-up" in capsys.readouterr().err
+    assert main(["state", "settle", "--give-up", *place]) == 1
+    assert "create_file" in capsys.readouterr().out
+    assert main(["state", "settle", "--give-up", *place]) == 0
+    assert list(root.iterdir()) == []
+
+
+def test_to_give_up_gives_up_nothing_in_the_same_directory(
+    session: Session, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(session, "a")
+    (root / "a").unlink()
+    monkeypatch.setattr(redo_log, "boot_id", lambda: "the next boot")
+    place = "--root", str(root), "--state", str(root.parent / "state")
+    assert main(["state", "settle", "--give-up", *place]) == 0
+    assert (root / "a").read_bytes() == NEW
+
+
+def test_the_state_of_a_copied_workspace_is_adopted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left_by_a_dead_process(root, "a")
+    copy = shutil.copytree(root, root.with_name("copy"))
+    shutil.rmtree(root)
+    monkeypatch.setattr(redo_log, "boot_id", lambda: "the next boot")
+    place = "--root", str(copy), "--state", str(root.parent / "state")
+    assert main(["state", "adopt", "--yes", "--from", str(root), *place]) == 0
+    assert main(["state", "settle", *place]) == 0
 
 
 def test_a_later_change_of_another_kind_overtakes(

@@ -100,7 +100,8 @@ def _by_path(history: History, rows: list[Unsynced]) -> dict[str, list[Logged]]:
         for item in history.items("op.id = ?", (row.op,)):
             elsewhere = history.redo.is_elsewhere(row)
             # By a wrong clock a change of the future would be given up only then.
-            if elsewhere and not (_is_late(item) or item.started - time.time() > LATEST):
+            late = _is_late(item) or item.started - time.time() > LATEST
+            if elsewhere and not (late or row.given_up):
                 raise _moved()
             found.setdefault(item.path, []).append(Logged(row, item, elsewhere))
     return found
@@ -259,7 +260,8 @@ def _moved() -> CallError:
         "not_settled",
         "The power failed while changes were on their way to the disk, and the workspace is another directory"
         " than then",
-        hint="put the same directory back (is its disk mounted?); after a day the changes are given up",
+        hint="put the same directory back (is its disk mounted?), or give the changes up with"
+        " `ringfence state settle --give-up`; after a day every session does",
     )
 
 

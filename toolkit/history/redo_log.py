@@ -34,6 +34,7 @@ _NO_BOOT = "unknown"
 _KNOWN = frozenset((0xEF53, 0x58465342))
 LOG = "log"  # the policy's word
 _FAILED = ""  # in place of a boot: a sync failed, so the system may have forgotten what it could not write
+_GIVEN_UP = ""  # in place of a root
 _ROWS = "SELECT op, boot, root, umask FROM unsynced ORDER BY op"
 _READY = (
     "SELECT unsynced.op, op.owner FROM unsynced JOIN op ON op.id = unsynced.op"
@@ -53,6 +54,11 @@ class Unsynced(NamedTuple):
     def failed(self) -> bool:
         """Whether syncing its files failed, so that what is read now may not be on the disk."""
         return self.boot == _FAILED
+
+    @property
+    def given_up(self) -> bool:
+        """Whether a person has given it up, because the workspace is another directory now."""
+        return self.root == _GIVEN_UP
 
 
 class Disk(Protocol):
@@ -295,6 +301,13 @@ class RedoLog:
     def is_elsewhere(self, row: Unsynced) -> bool:
         """Whether the workspace is another directory than the one in which this row was made."""
         return self._disk is None or row.root != root_name(self._disk.fd)
+
+    def give_up_elsewhere(self) -> None:
+        """Give up the changes that `to_settle` returns, and that were made in another directory: a session
+        does not insist on that one any more.
+        """
+        with self._state.transaction(durable=True) as db:
+            db.execute("UPDATE unsynced SET root = ? WHERE boot != ?", (_GIVEN_UP, boot_id()))
 
     def mode_under(self, umask: int) -> int | None:
         """Return the mode of a file that was created with this umask; None if that is the present one."""

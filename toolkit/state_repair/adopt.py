@@ -13,11 +13,12 @@ from pathlib import Path
 
 from ringfence.policy import Policy
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.history.redo_log import RedoLog
 from ringfence.toolkit.locations import local_place, shown
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.state.files import is_state, read_owning
 from ringfence.toolkit.state.moved_workspaces import of_moved
-from ringfence.toolkit.state.open import default_place
+from ringfence.toolkit.state.open import default_place, open_state
 from ringfence.toolkit.state.process_locks import living
 from ringfence.toolkit.state.protocol import MEMORY, SHARED
 from ringfence.toolkit.state.read_only import open_to_read
@@ -86,12 +87,31 @@ def adopt_state(plan: Adoption, by: str, key: str | None = None) -> int:
         if plan.aside is not None:
             os.rename(plan.aside, plan.folder)
         raise
-    opened = Session(plan.root, Policy.empty(), state=plan.state, audit_key=key, place=plan.place)
-    with opened as session:
+
+    def opened() -> Session:
+        return Session(plan.root, Policy.empty(), state=plan.state, audit_key=key, place=plan.place)
+
+    try:
+        session = opened()
+    except CallError as error:
+        if error.code != "not_settled":
+            raise
+        give_up_unsynced(plan.folder)  # the workspace was copied, and what was left of it is the copy's
+        session = opened()
+    with session:
         ((after,),) = session.state.rows(_OPEN)
         record = {"time": time.time(), "event": "state", "outcome": "adopted", "by": by}
         session.history.note({}, {**record, "from": plan.former_root, "to": plan.root})
     return int(before) - int(after)
+
+
+def give_up_unsynced(folder: str) -> None:
+    """Let the next session conclude as unknown what a power cut has left in another directory than its own.
+
+    CallError `history_unavailable`.
+    """
+    with closing(open_state(folder)) as state:
+        RedoLog(state, None).give_up_elsewhere()
 
 
 def _only(root: str, folder: str) -> str:

@@ -11,6 +11,7 @@ from ringfence.toolkit.cli.approval_prompt import confirm, whoami
 from ringfence.toolkit.cli.context import audit_key, open_to_look, place_of, root_of
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.runner import DONE, FELL_SHORT, UsageError
+from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.records import UNKNOWN
 from ringfence.toolkit.state_repair.check import StateReport, check_state
 from ringfence.toolkit.text import plural
@@ -43,7 +44,16 @@ def check(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def settle(arguments: argparse.Namespace, screen: Screen) -> int:
     """Settle what a power cut has left, and print what became of it."""
-    with open_to_look(arguments) as session:
+    try:
+        session = open_to_look(arguments)
+    except CallError as error:
+        if error.code != "not_settled" or not arguments.give_up:
+            raise
+        from ringfence.toolkit.state_repair.adopt import give_up_unsynced
+
+        give_up_unsynced(place_of(arguments))
+        session = open_to_look(arguments)
+    with session:
         settled = session.settled
     if screen.as_json:
         screen.json({"settled": [{"call_id": s.call, "tool": s.tool, "outcome": s.outcome} for s in settled]})

@@ -43,8 +43,20 @@ STATES: tuple[Command, ...] = (
         "state settle",
         "commands.state:settle",
         "make changes of `durable: log` again that a power cut has taken from the disk",
-        (AUDIT_KEY, ROOT, ENDPOINT, STATE, PLACE, JSON),
-        ("ringfence state settle",),
+        (
+            opt(
+                "--give-up",
+                action="store_true",
+                says="if the workspace is another directory than before the power cut: make nothing again",
+            ),
+            AUDIT_KEY,
+            ROOT,
+            ENDPOINT,
+            STATE,
+            PLACE,
+            JSON,
+        ),
+        ("ringfence state settle", "ringfence state settle --give-up"),
         "Every session does so when it begins; this is for the start of the machine, before other programs"
         " read the workspace. The exit status is 1 if the outcome of a change is unknown: somebody else has"
         " changed its path, or it is older than a day.",
