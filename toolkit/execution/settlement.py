@@ -240,9 +240,9 @@ class _Path:
 def is_left_of(content: bytes, data: bytes) -> bool:
     """Whether `data` may be what a power cut has left of a new file with `content`.
 
-    It is no longer, and each of its sectors is the content's or has zeros only.
+    It is as long, or shorter by whole sectors, and each of its sectors is the content's or has zeros only.
     """
-    if len(data) > len(content):
+    if len(data) > len(content) or (len(data) % _SECTOR and len(data) < len(content)):
         return False
     for start in range(0, len(data), _SECTOR):
         piece = data[start : start + _SECTOR]
