@@ -208,6 +208,57 @@ def test_the_old_file_is_replaced_and_a_deleted_one_removed(
     assert not (root / "d/old").exists()
 
 
+def test_an_undo_that_did_not_reach_the_disk_is_made_again(
+    session: Session, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = session.call({"tool": "create_file", "arguments": {"path": "a", "content": NEW.decode()}})
+    assert session.undo(made.data["call_id"]).ok
+    assert (rows(session), (root / "a").exists()) == (2, False)
+    (root / "a").write_bytes(NEW)  # as the creation left it
+    with after_power_cut(root, monkeypatch) as again:
+        assert [one.outcome for one in again.settled] == ["made again"]
+    assert not (root / "a").exists()
+
+
+def test_a_link_in_the_place_of_a_file_is_neither_followed_nor_replaced(
+    session: Session, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(session, "d/old")
+    (root / "aside").write_bytes(b"")  # what a power cut leaves of a new file, if it was one
+    (root / "d/old").unlink()
+    (root / "d/old").symlink_to("../aside")
+    with after_power_cut(root, monkeypatch) as again:
+        assert [one.outcome for one in again.settled] == ["unknown"]
+    assert (root / "d/old").readlink() == Path("../aside")
+    assert (root / "aside").read_bytes() == b""
+
+
+def test_a_directory_on_the_way_that_is_a_link_is_not_followed(
+    session: Session, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(session, "d/new")
+    (root / "d").rename(root / "e")
+    (root / "e/new").unlink()
+    (root / "d").symlink_to("e")
+    with after_power_cut(root, monkeypatch) as again:
+        assert [one.outcome for one in again.settled] == ["unknown"]
+    assert not (root / "e/new").exists()
+
+
+def test_another_name_of_the_replaced_file_keeps_its_content(
+    session: Session, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.link(root / "d/old", root / "other")
+    write(session, "d/old")
+    (root / "d/old").unlink()
+    (root / "other").rename(root / "d/old")  # the replacement did not reach the disk
+    os.link(root / "d/old", root / "other")
+    with after_power_cut(root, monkeypatch) as again:
+        assert [one.outcome for one in again.settled] == ["made again"]
+    assert (root / "d/old").read_bytes() == NEW
+    assert (root / "other").read_text() == "old"
+
+
 def test_nothing_is_made_again_after_a_day(
     session: Session, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
