@@ -31,6 +31,12 @@ def cut(snapshots: int, *more: str) -> dict[str, Any]:
     return found
 
 
+def violations(*more: str) -> set[str]:
+    """Return what the first cuts show that show anything: in the moment of a cut nothing may be waiting."""
+    tries = (cut(4, "--seed", str(seed), *more)["violations"] for seed in range(3, 15))
+    return set(next(filter(None, tries), ()))
+
+
 @pytest.mark.timeout(60 + 2 * SNAPSHOTS)
 def test_after_a_power_cut_nothing_is_lost_and_nothing_is_a_lie() -> None:
     found = cut(SNAPSHOTS, "--seed", "2")
@@ -51,14 +57,11 @@ def test_nor_is_it_where_only_the_intent_is_waited_for(more: tuple[str, ...]) ->
 
 @pytest.mark.parametrize("mutant", sorted(LOGGED))
 def test_what_is_logged_and_not_made_again_is_found_out(mutant: str) -> None:
-    found = cut(4, "--seed", "3", "--durable", "log", "--mutant", mutant)
-    assert "the history says what did not happen" in found["violations"]
+    assert "the history says what did not happen" in violations("--durable", "log", "--mutant", mutant)
 
 
 @pytest.mark.parametrize("mutant", sorted(MUTANTS))
 def test_what_is_not_written_through_is_found_out(mutant: str) -> None:
     """A harness that found nothing here could find nothing at all."""
-    found = cut(3, "--seed", "3", "--mutant", mutant)
-    assert {"the history says what did not happen", "an answered call is not done in the history"} & set(
-        found["violations"]
-    )
+    known = {"the history says what did not happen", "an answered call is not done in the history"}
+    assert known & violations("--mutant", mutant)

@@ -134,7 +134,7 @@ class Servers:
                     "upstream_unavailable",
                     f"The MCP server '{server}' has not started: {self._told.get(server, 'no answer')}",
                     where="tool",
-                    hint="tell the user; the call was not sent",
+                    hint="the call was not sent; the standard error of that server says why it does not run",
                 )
         return found
 
