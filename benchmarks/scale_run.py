@@ -140,7 +140,7 @@ def show(name: str, part: Part, answers: Sequence[Answered]) -> None:
             f"{share:7.0%} of {what}; it would be full at {len(mine) / part.took / share:,.0f} calls a second"
         )
     watch = part.watch
-    print(f"the state's lock is held while its holder waits for: {said(watch.held)} of {watch.looks} looks;")
+    print(f"what the process with the state's lock waits for: {said(watch.held)} of {watch.looks} looks;")
     print(f"{watch.waiting / max(watch.looks, 1):.2f} wait for it on average")
 
 

@@ -238,11 +238,8 @@ class RedoLog:
         rows = [(int(op), str(owner)) for op, owner in self._state.rows(_READY, (boot_id(),))]
         ops = [(op,) for op, owner in rows if op not in own and (owner == me or self._state.dead(owner))]
         if ops:
-            try:
+            with self.giving_up():
                 self.sync_all()
-            except SyncFailed as error:
-                self.give_up(error)
-                raise
             with self._state.transaction() as db:
                 db.executemany("DELETE FROM unsynced WHERE op = ?", ops)
 
@@ -256,6 +253,15 @@ class RedoLog:
         except OSError as error:
             message = f"The changes made so far could not be written to the disk: {error.strerror}"
             raise SyncFailed("io_error", message) from error
+
+    @contextmanager
+    def giving_up(self) -> Iterator[None]:
+        """Give up if a sync in this block fails. Around a transaction, not in one."""
+        try:
+            yield
+        except SyncFailed as error:
+            self.give_up(error)
+            raise
 
     def give_up(self, error: BaseException) -> None:
         """After a failed sync: log no more changes in this process, and `mark_failed`."""

@@ -31,7 +31,7 @@ from ringfence.toolkit.history.records import (
     Operation,
     Position,
 )
-from ringfence.toolkit.history.redo_log import RedoLog, SyncFailed
+from ringfence.toolkit.history.redo_log import RedoLog
 from ringfence.toolkit.history.session_condition import of_session
 from ringfence.toolkit.plan.content import StreamedContent, sha256, whole
 from ringfence.toolkit.plan.metadata import Metadata, unpacked
@@ -99,20 +99,7 @@ class History:
         path, or has changed it since the position `operation.planned`.
         """
         self._catch_up()
-        try:
-            return self._begin(operation, items, usage, guard)
-        except SyncFailed as error:
-            self.redo.give_up(error)
-            raise
-
-    def _begin(
-        self,
-        operation: Operation,
-        items: Iterable[Item],
-        usage: dict[str, Amount],
-        guard: Callable[[], None],
-    ) -> int:
-        with self._state.transaction(durable=self._durable) as db:
+        with self.redo.giving_up(), self._state.transaction(durable=self._durable) as db:
             guard()
             taken = PathLocks(db, operation.planned)
             op = self._insert(db, operation)
@@ -182,7 +169,7 @@ class History:
     ) -> str:
         state = _state_of(states)
         logged = self.redo.is_logged(op)
-        # A caller who is told that it was not done must not find it done after a power cut.
+        # A caller that gets an error must not find the change made after a power cut.
         removed = logged and state not in (DONE, PENDING)
         with self._state.transaction(durable=removed) as db:
             if not self._mark_ended(db, op, state, states, usage):

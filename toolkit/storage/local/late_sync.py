@@ -69,7 +69,7 @@ class LateSync:
             os.fsync(fd)
 
     def close(self) -> None:
-        """Close what is held open."""
+        """Close the descriptors."""
         while self._held:
             os.close(self._held.pop())
 
