@@ -1,4 +1,4 @@
-"""Claim: a hook's answer under 1,000 rules, in a process of its own, costs at most 6 bare interpreters.
+"""Claim: a hook's answer under 1,000 rules, in a process of its own, costs at most 4.2 bare interpreters.
 
 Processor time from the interpreter's start to its end. The policy was read once before, as it is from the
 second call on.
@@ -20,7 +20,7 @@ from ringfence.toolkit.program_files import start
 
 TURNS = size(15, 1)
 RULES = size(1_000, 10)
-AT_MOST = 6.0
+AT_MOST = 4.2
 
 
 def policy() -> str:

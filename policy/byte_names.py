@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import re
 
-_BYTE = re.compile(r"\\x([89a-fA-F][0-9a-fA-F])")
-_WRITTEN = re.compile(r"\\x([89a-f][0-9a-f]|5c)")
-_RAW = re.compile("[\udc80-\udcff]")
+# Compiled by `re` when they are first needed: hardly any name has them.
+_BYTE = r"\\x([89a-fA-F][0-9a-fA-F])"
+_WRITTEN = r"\\x([89a-f][0-9a-f]|5c)"
+_RAW = "[\udc80-\udcff]"
 
 
 def from_disk(name: str) -> str:
     """Return the text of a name as Python reports it, with a surrogate per undecodable byte (PEP 383)."""
     if "\\" in name:
-        name = _WRITTEN.sub(r"\\x5cx\1", name)
+        name = re.sub(_WRITTEN, r"\\x5cx\1", name)
     if name.isascii():
         return name
-    return _RAW.sub(lambda found: f"\\x{ord(found[0]) - 0xDC00:02x}", name)
+    return re.sub(_RAW, lambda found: f"\\x{ord(found[0]) - 0xDC00:02x}", name)
 
 
 def to_disk(text: str) -> str:
     """Return the name that Python passes to the system, for a text that `from_disk` returned."""
-    return _WRITTEN.sub(_character, text) if "\\" in text else text
+    return re.sub(_WRITTEN, _character, text) if "\\" in text else text
 
 
 def canonical(text: str) -> str:
@@ -32,18 +33,22 @@ def canonical(text: str) -> str:
 
     UnicodeEncodeError for text that is not valid Unicode.
     """
-    raw = _BYTE.sub(_character, text).encode("utf-8", "surrogateescape")
-    return _RAW.sub(lambda found: f"\\x{ord(found[0]) - 0xDC00:02x}", raw.decode("utf-8", "surrogateescape"))
+    if text.isascii() and "\\" not in text:
+        return text
+    raw = re.sub(_BYTE, _character, text).encode("utf-8", "surrogateescape")
+    return re.sub(
+        _RAW, lambda found: f"\\x{ord(found[0]) - 0xDC00:02x}", raw.decode("utf-8", "surrogateescape")
+    )
 
 
 def as_matched(name: str) -> str:
     """Return the name with one character for each undecodable byte: `?` in a pattern matches one byte."""
-    return _BYTE.sub(_character, name) if "\\" in name else name
+    return re.sub(_BYTE, _character, name) if "\\" in name else name
 
 
 def is_written(text: str) -> bool:
     r"""Whether every backslash in `text` begins a byte from `\x80` to `\xff`."""
-    return "\\" not in _BYTE.sub("", text)
+    return "\\" not in re.sub(_BYTE, "", text)
 
 
 def _character(found: re.Match[str]) -> str:

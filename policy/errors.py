@@ -5,10 +5,11 @@ Text is made here only to display a problem. Nothing here reads files or decides
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from ringfence.policy.invisible_characters import INVISIBLE, is_invisible, written_out
+from ringfence.policy.value_classes import dataclass
 
 _WIDTH = 160
 
@@ -65,7 +66,7 @@ class PolicyError(Exception):
 
 def visible(text: str) -> str:
     """Return the text with every invisible character written as its number, and each tab as a blank."""
-    if text.isprintable() and not INVISIBLE.search(text):
+    if text.isprintable() and (text.isascii() or not re.search(INVISIBLE, text)):
         return text
     return "".join(_shown(character) for character in text)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 
-INVISIBLE = re.compile(
+# Compiled by `re` when it is first searched for: most programs end before.
+INVISIBLE = (
     "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f"  # zero width, line separators, bidirectional
@@ -22,7 +23,7 @@ INVISIBLE = re.compile(
 
 def is_invisible(character: str) -> bool:
     """Whether a character is invisible, reorders its neighbours or cannot be encoded."""
-    return INVISIBLE.match(character) is not None
+    return not " " <= character <= "~" and re.match(INVISIBLE, character) is not None
 
 
 def written_out(character: str) -> str:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from ringfence.policy.errors import Where
 from ringfence.policy.upstreams.rows import CALL, Upstreams
+from ringfence.policy.value_classes import dataclass, field
 
 ACTIONS = ("read", "write", "delete")  # by how much they change
 KINDS = ("create", "replace", "edit")  # of writing: a new name, the whole content of a file, a part of it

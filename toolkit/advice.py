@@ -9,7 +9,7 @@ import re
 
 _TO_AGENTS = "tell the user: "  # before what a person has to do
 _REPORT = "; report it to the user"  # after what they should know
-_GRANT = re.compile(r"a person can run (`ringfence approvals grant [^`]*`); then send the same call again")
+_GRANT = r"a person can run (`ringfence approvals grant [^`]*`); then send the same call again"
 _GRANTED = "a person grants or refuses it: at the terminal, or with `ringfence approvals`"
 _IDS = "`ringfence tasks list` shows the ids"
 # Hints with the advice that replaces them. The hint of an error code has its advice beside it.
@@ -40,6 +40,6 @@ def as_advice(hint: str) -> str:
     """Return the hint in words for a person."""
     if hint in _ADVICE:
         return _ADVICE[hint]
-    if found := _GRANT.fullmatch(hint):
+    if found := re.fullmatch(_GRANT, hint):
         return f"run {found[1]}, then the same command again"
     return hint.removeprefix(_TO_AGENTS).removesuffix(_REPORT)

@@ -6,7 +6,7 @@ import re
 
 from ringfence.toolkit.text import rfc3339
 
-_RFC3339 = re.compile(
+_RFC3339 = (
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,9})?"
     r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 )
@@ -25,7 +25,7 @@ def moment(text: str) -> float | None:
     Also None for a time that could not be printed again: before the year 1 or after 9999 in UTC, or a leap
     second.
     """
-    found = _RFC3339.fullmatch(text)
+    found = re.fullmatch(_RFC3339, text)
     return None if found is None else _posix_seconds(text.upper())
 
 

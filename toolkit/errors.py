@@ -5,12 +5,14 @@ A message never has a host path and never reveals whether something outside the 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from ringfence.policy.value_classes import dataclass
 from ringfence.toolkit.advice import as_advice
 
 
-class Code(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Code:
     """Meaning of a code: the result's status, whose fault it was, and what usually helps.
 
     `fault` is "agent" (the call), "policy" (a rule or a person refused), "author" (the policy's or schema's

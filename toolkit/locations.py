@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ringfence.policy.value_classes import dataclass, field, replace
 from ringfence.toolkit.errors import CallError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ FILE = ("file",)
 _NAMED = "place="  # prefix of the authority if the caller named the place
 # The earlier names of these are unique already, so their states keep them.
 _KEPT = {("s3",), ("s3", "http"), ("s3", "https"), ("az",), ("sftp",)}
-_SCHEME = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]*://")
+_SCHEME = r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]*://"
 _HIDDEN = "…"
 
 
@@ -87,7 +87,7 @@ def shown(place: StoragePlace | str) -> str:
             return place.path
         server = (place.authority or "").rpartition("@")[2]
         return f"{'::'.join(place.protocols)}://{'/'.join(filter(None, (server, place.path.strip('/'))))}"
-    scheme = _SCHEME.match(place)
+    scheme = re.match(_SCHEME, place) if "://" in place else None
     if scheme is None:
         return re.sub(r"^.*:.*@", f"{_HIDDEN}@", place, flags=re.DOTALL)
     before, at, server = place[scheme.end() :].rpartition("@")

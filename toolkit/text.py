@@ -6,6 +6,7 @@ Must never pass on a character that hides, reorders or forges what a reader sees
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from math import floor
 from typing import TYPE_CHECKING, Any
@@ -107,8 +108,8 @@ def escape(s: str, newlines: bool = False) -> str:
     """
     if s.isascii() and s.isprintable():
         return s
-    return INVISIBLE.sub(
-        lambda found: found[0] if newlines and found[0] in "\n\t" else written_out(found[0]), s
+    return re.sub(
+        INVISIBLE, lambda found: found[0] if newlines and found[0] in "\n\t" else written_out(found[0]), s
     )
 
 

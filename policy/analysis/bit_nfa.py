@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final
 
 from ringfence.policy.analysis.bit_sets import numbers
 from ringfence.policy.invisible_characters import is_invisible
 from ringfence.policy.patterns.syntax import ANY_CHARACTER, CROSS, Branch, CharClass, Fold, Name, folded
+from ringfence.policy.value_classes import dataclass, field
 
 SLASH: Final = -1  # the number of the slash; other characters are numbered from 0
 NICE: Final = "xabcdefghijklmnopqrstuvwyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_-+=@ "

@@ -7,13 +7,13 @@ Reads no files. Beyond its bound the search raises `Undecided`; it never guesses
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from ringfence.policy.analysis.bit_sets import numbers
 from ringfence.policy.analysis.shortest_witness import Budget, Undecided
 from ringfence.policy.commands.patterns import WordPattern, parse
 from ringfence.policy.commands.words import Words, written
+from ringfence.policy.value_classes import dataclass
 
 MAX_CLASSES: Final = 100_000  # of the commands that begin alike, and of whole commands
 NOT_WHOLE: Final = "X=1"  # the shortest line that no pattern of words matches but the one for every line

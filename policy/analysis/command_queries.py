@@ -7,13 +7,13 @@ so it is the same for all commands of a class.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from ringfence.policy.analysis.command_classes import CommandClass, classes
 from ringfence.policy.analysis.shortest_witness import Budget
 from ringfence.policy.evaluation.agent_patterns import applies
 from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.model import RUN, Agent, Content, Effect, Rule
+from ringfence.policy.value_classes import dataclass
 
 Judged = tuple[Effect, "Rule | None"]
 

@@ -7,12 +7,12 @@ for. If no representative is outside some patterns, no text is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from ringfence.policy.analysis.name_nfa import NameNfa
 from ringfence.policy.patterns.name_index import NameMatcher
 from ringfence.policy.patterns.syntax import ANY_NAME, Atom, CharClass, Name, as_text
+from ringfence.policy.value_classes import dataclass
 
 _MOST_FILLED: Final = 8
 NO_NAMES: Final = frozenset({"", ".", ".."})

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ringfence.policy.analysis.agent_kinds import agents
@@ -30,6 +29,7 @@ from ringfence.policy.analysis.verdict_queries import (
 from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.model import RUN, Detector, Effect, Mandatory, Rule, names_action
 from ringfence.policy.patterns.syntax import Fold, Folding
+from ringfence.policy.value_classes import dataclass, replace
 
 # One question takes at most an eighth of the work that is left, or at least so much of it.
 _SHARE, LEAST = 8, 20_000_000

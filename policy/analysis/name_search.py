@@ -9,13 +9,13 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ringfence.policy.analysis.common_names import NameTexts, Texts
 from ringfence.policy.analysis.name_nfa import NameNfa
 from ringfence.policy.analysis.shortest_witness import Budget, Witness
 from ringfence.policy.patterns.syntax import CROSS, Branch
+from ringfence.policy.value_classes import dataclass
 
 _STEP: Final = 12  # what a step costs however few patterns there are
 _WORDS: Final = 256  # bits that cost as much as one unit more

@@ -7,7 +7,6 @@ statement must hold whichever of them are missing in the workspace. Reads no fil
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from ringfence.policy.analysis.pattern_queries import PatternQueries, Undecided, Wanted, Witness
 from ringfence.policy.analysis.verdict_queries import QueryContext, VerdictQueries
@@ -15,6 +14,7 @@ from ringfence.policy.model import Effect
 from ringfence.policy.patterns.braces import expand
 from ringfence.policy.patterns.matcher import ROOT
 from ringfence.policy.patterns.syntax import MAX_LENGTH
+from ringfence.policy.value_classes import dataclass
 
 _SPECIAL = frozenset("*?[{}")
 

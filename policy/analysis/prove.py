@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ringfence.policy.analysis import command_queries, parent_directories
@@ -40,6 +39,7 @@ from ringfence.policy.model import (
 )
 from ringfence.policy.patterns.matcher import ROOT
 from ringfence.policy.patterns.syntax import Fold, Folding
+from ringfence.policy.value_classes import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

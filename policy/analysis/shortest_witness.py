@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ringfence.policy.analysis.bit_nfa import SLASH, BitNfa
+from ringfence.policy.value_classes import dataclass
 
 MAX_WORK: Final = 600_000_000  # spent on steps, by how many words of bits they touch; about a minute
 MAX_BYTES: Final = 384 * 1024 * 1024  # of the nodes of one question

@@ -10,7 +10,6 @@ import functools
 import itertools
 import operator
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from ringfence.policy.analysis.bit_sets import mask
 from ringfence.policy.analysis.bit_sets import numbers as numbers_of
@@ -30,6 +29,7 @@ from ringfence.policy.model import (
 from ringfence.policy.patterns.syntax import Fold, Folding
 from ringfence.policy.rule_list import RuleList
 from ringfence.policy.upstreams.rows import CALL
+from ringfence.policy.value_classes import dataclass, replace
 
 Effects = frozenset[Effect]
 # A tier's lists: by tool, by kind of writing, by action, by `*`.

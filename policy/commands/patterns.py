@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from ringfence.policy.commands.words import Scan, UnknownWord, Words, scan, written
 from ringfence.policy.invisible_characters import is_invisible
 from ringfence.policy.patterns.syntax import PatternError
+from ringfence.policy.value_classes import dataclass
 
 MAX_LENGTH: Final = 1024
 MAX_WORDS: Final = 64

@@ -7,8 +7,9 @@ understand makes a line not `whole`, so that only a rule for every command can a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Final
+
+from ringfence.policy.value_classes import dataclass, field
 
 MAX_LENGTH: Final = 1 << 17  # characters of a line that are read
 _MAX_DEPTH: Final = 40  # command substitutions and subshells within each other

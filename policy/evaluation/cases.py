@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.model import (
@@ -22,6 +21,7 @@ from ringfence.policy.model import (
 from ringfence.policy.patterns.syntax import Fold, Folding
 from ringfence.policy.upstreams.rows import CALL, Row
 from ringfence.policy.upstreams.rows import needs_of as needs_of_row
+from ringfence.policy.value_classes import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ringfence.policy.evaluation.limits import describe
 from ringfence.policy.model import Decision, Effect, LimitHit, Rule
+from ringfence.policy.value_classes import replace
 
 _ASK_HINT = "a person has to grant this; send the same call again once it is granted"
 _DENY_HINT = "do without it, or ask whoever owns the policy"

@@ -322,12 +322,13 @@ class Engine:
         returns the amount so far, without this call.
         """
         worst: LimitHit | None = None
-        for name, limit, actions in self.counted_limits(agent, tool):
-            amount = limit_checks.counted(actions, usage)
+        for counted in self.counted_limits(agent, tool):
+            limit = counted.limit
+            amount = limit_checks.counted(counted.actions, usage)
             if not (amount.files or amount.bytes):
                 continue  # a call that changes nothing exceeds no limit, even one that was exceeded before
             if limit.per != "call":
-                amount += totals(name, limit.key, limit.per)
+                amount += totals(counted.agent, limit.key, limit.per)
             hit = limit_checks.over(limit, amount)
             if hit and (worst is None or limit.over > worst.limit.over):
                 worst = hit

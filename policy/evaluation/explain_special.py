@@ -6,7 +6,6 @@ What they would change is judged by the policy's projections.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from ringfence.policy.evaluation.agent_patterns import applies
@@ -16,6 +15,7 @@ from ringfence.policy.evaluation.projection import Entry, special_entries
 from ringfence.policy.model import RUN, Effect, Mandatory, Rule, Step
 from ringfence.policy.patterns.matcher import matches
 from ringfence.policy.patterns.syntax import Fold
+from ringfence.policy.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

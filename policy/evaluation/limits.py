@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
 from ringfence.policy.model import (
     ACTIONS,
@@ -22,6 +21,7 @@ from ringfence.policy.model import (
     names_action,
     path_needs,
 )
+from ringfence.policy.value_classes import dataclass
 
 
 def _files(limit: Limit, amount: Amount) -> bool:
@@ -72,7 +72,8 @@ def in_force(own: LimitMap, everybody: LimitMap, keys: Iterable[str]) -> tuple[L
     return tuple(found)
 
 
-class Counted(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Counted:
     """A limit in force, the agent whose total it counts (the caller or a parent), and the actions."""
 
     agent: str

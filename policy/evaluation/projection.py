@@ -7,11 +7,11 @@ or depend on content (`content`) are left out of it or taken into it here, and a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ringfence.policy.model import Agent, Content, Detector, Mandatory, Rule, RuleMap
 from ringfence.policy.rule_list import RuleList
+from ringfence.policy.value_classes import replace
 
 Entry = Rule | Mandatory
 Keep = Callable[[Entry], bool]

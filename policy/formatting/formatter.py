@@ -172,7 +172,7 @@ def _under(
 
 def _is_ignored(entry: CommentedEntry) -> bool:
     """Whether a comment suppresses findings on this line, so that the entry has to stay on one line."""
-    return any(COMMENT.search(each) for each in (*entry.beside, *entry.above[-1:]))
+    return any(re.search(COMMENT, each) for each in (*entry.beside, *entry.above[-1:]))
 
 
 def _value(node: Node, shape: KeyOrder, indent: int, source: Source) -> list[str]:

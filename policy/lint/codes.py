@@ -6,11 +6,11 @@ A table only. A code never changes its meaning; each has a page in docs/referenc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
 from ringfence.policy.errors import Where
+from ringfence.policy.value_classes import dataclass
 
 Level = Literal["error", "warning", "note"]
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from ringfence.policy.analysis.shortest_witness import Witness
@@ -14,6 +13,7 @@ from ringfence.policy.lint.codes import Finding
 from ringfence.policy.lint.context import LintContext, listed, rule_text
 from ringfence.policy.lint.earlier_answers import Answer, Change, Map, Question
 from ringfence.policy.model import ACTIONS, WRITE_KINDS, Effect, Rule
+from ringfence.policy.value_classes import replace
 
 _DECIDES: Final = ("decides",)
 _MATTERS: Final = ("matters",)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import lru_cache
 from typing import Final
 
 from ringfence.policy.analysis.rule_alignment import aligned
@@ -18,6 +17,7 @@ from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.model import Effect, Rule
 from ringfence.policy.patterns.matcher import Matcher
 from ringfence.policy.patterns.syntax import Fold
+from ringfence.policy.value_classes import dataclass, replace
 
 _MOST_CHANGES: Final = 40  # of rules: beyond them every question is asked again
 Map = tuple[str | None, str]  # the entry under `agents` (None: everybody) and the key of a map of rules
@@ -46,7 +46,7 @@ class Answer:
     by: tuple[Map, int] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Change:
     """A rule that was added, or given another effect, or removed (the effect is None).
 
@@ -60,13 +60,14 @@ class Change:
     end: int
     fold: Fold
 
-    @cached_property
-    def _matcher(self) -> Matcher:
-        return Matcher([self.pattern], self.fold)
-
     def matches(self, witness: Witness) -> bool:
         """Whether the changed rule matches a path."""
-        return self._matcher.matches(witness.path, witness.directory)
+        return _matcher(self.pattern, self.fold).matches(witness.path, witness.directory)
+
+
+@lru_cache(_MOST_CHANGES)
+def _matcher(pattern: str, fold: Fold) -> Matcher:
+    return Matcher([pattern], fold)
 
 
 class Answers:

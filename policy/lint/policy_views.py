@@ -6,13 +6,13 @@ A rule that is useless in one view may have a use in another; what is risky in o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from ringfence.policy.analysis.epochs import text
 from ringfence.policy.errors import Where
 from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.lint.codes import Finding
 from ringfence.policy.model import Agent, Content
+from ringfence.policy.value_classes import dataclass, replace
 
 # Findings that say that something has no use; true only if it has none in any view that has it.
 _USELESS = frozenset(

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ringfence.policy.errors import Where
 from ringfence.policy.lint.codes import Finding
 
-COMMENT = re.compile(r"#\s*ringfence:\s*ignore\b\s*([a-z-]*)[\s:]*(.*)$")
+COMMENT = r"#\s*ringfence:\s*ignore\b\s*([a-z-]*)[\s:]*(.*)$"
 
 
 def ignoring(findings: Iterable[Finding], file: str, text: str) -> list[Finding]:
@@ -16,7 +16,7 @@ def ignoring(findings: Iterable[Finding], file: str, text: str) -> list[Finding]
     comments = {
         number: (match[1], match[2].strip(), not line[: match.start()].strip(), match.start() + 1)
         for number, line in enumerate(text.splitlines(), 1)
-        if (match := COMMENT.search(line))
+        if "ringfence" in line and (match := re.search(COMMENT, line))
     }
     left: list[Finding] = []
     used: set[int] = set()

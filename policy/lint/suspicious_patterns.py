@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby, pairwise
 from types import MappingProxyType
 
+# `re` compiles each when it is first needed, and a plain look before it says that most never are.
 # Extensions that folders have too (conf.d, repo.git, Some.app), and version numbers, are no file's.
-_FILE = re.compile(r"(?:^|[/*}\]])[^/]*\.(?!(?:d|git|app)/$)[A-Za-z][A-Za-z0-9]{0,4}/$")
+_FILE = r"(?:^|[/*}\]])[^/]*\.(?!(?:d|git|app)/$)[A-Za-z][A-Za-z0-9]{0,4}/$"
 # Words and a star by itself at the end, as in `git push *`; names with blanks rarely end that way.
-_COMMAND = re.compile(r"[a-z][a-z0-9_.-]*(?: [^/*\s]+)* \*$")
-_GLUED = re.compile(r"(?:^|/)(?=[^/]*\*\*)(?!\*+(?:/|$))[^/]+")
+_COMMAND = r"[a-z][a-z0-9_.-]*(?: [^/*\s]+)* \*$"
+_GLUED = r"(?:^|/)(?=[^/]*\*\*)(?!\*+(?:/|$))[^/]+"
 # As a set is used; the tasks of a workspace have the folder `@tasks`.
-_SET = re.compile(r"@(?!tasks\Z)[A-Za-z][A-Za-z0-9_-]{0,63}\Z")
-_HOST = re.compile(
-    r"[A-Za-z]:/|/(?:home|Users|root|etc|var|usr|mnt|opt)/|~(?:/|$|[a-z]+/)|\$[A-Za-z{]|%[A-Za-z_]+%"
-)
+_SET = r"@(?!tasks\Z)[A-Za-z][A-Za-z0-9_-]{0,63}\Z"
+_HOST = r"[A-Za-z]:/|/(?:home|Users|root|etc|var|usr|mnt|opt)/|~(?:/|$|[a-z]+/)|\$[A-Za-z{]|%[A-Za-z_]+%"
 # A class with nothing but letters, after the dots of a route that takes the rest, up to a dot or a slash.
-_WORD = re.compile(r"(?:^|[/{,])\[{1,2}(?:\.{3})?([A-Za-z_][A-Za-z0-9_]+)\]{1,2}(?=$|[./,}])")
-_REGEX = re.compile(r"\.\+|^\^|\$$|\(\?|\([^()]*\|[^()]*\)|\[[^\]/]+\]\+")
+_WORD = r"(?:^|[/{,])\[{1,2}(?:\.{3})?([A-Za-z_][A-Za-z0-9_]+)\]{1,2}(?=$|[./,}])"
+_REGEX = r"\.\+|^\^|\$$|\(\?|\([^()]*\|[^()]*\)|\[[^\]/]+\]\+"
+_STARS_FIRST = r"/?\*\*/(?!@)[^/]+/?"
 # Slashes and stars without a compatibility form.
 _SIGNS = frozenset("\u2044\u2215\u2217\u29f8\u2010\u2212")
 # Scripts with letters that look like ASCII letters, and those letters.
@@ -43,7 +43,9 @@ _SHAPES = frozenset({"<wide>", "<font>", "<compat>", "<noBreak>"})
 
 
 def _directory_name(pattern: str) -> bool:
-    return bool(_FILE.search(pattern)) and not pattern.rstrip("/").rpartition("/")[2].startswith(".")
+    if not pattern.endswith("/") or not re.search(_FILE, pattern):
+        return False
+    return not pattern.rstrip("/").rpartition("/")[2].startswith(".")
 
 
 def _look_alike(pattern: str) -> bool:
@@ -84,25 +86,25 @@ def _as_ascii(character: str) -> bool:
 
 def _class_word(pattern: str) -> bool:
     """Whether a character class that is a whole name, or all before its first dot, could be a word."""
-    return any(
+    return "[" in pattern and any(
         not (len(word) == 2 and word[0].lower() == word[1].lower())
         and any(ord(after) - ord(before) != 1 for before, after in pairwise(word))
-        for word in _WORD.findall(pattern)
+        for word in re.findall(_WORD, pattern)
     )
 
 
 SUSPECTS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
     {
         "pattern-class-word": _class_word,
-        "pattern-command": lambda pattern: bool(_COMMAND.match(pattern)),
+        "pattern-command": lambda pattern: pattern.endswith(" *") and bool(re.match(_COMMAND, pattern)),
         "pattern-directory-name": _directory_name,
-        "pattern-glued-stars": lambda pattern: bool(_GLUED.search(pattern)),
-        "pattern-host-path": lambda pattern: bool(_HOST.match(pattern)),
+        "pattern-glued-stars": lambda pattern: "**" in pattern and bool(re.search(_GLUED, pattern)),
+        "pattern-host-path": lambda pattern: bool(re.match(_HOST, pattern)),
         "pattern-look-alike": _look_alike,
         "pattern-not-ascii": lambda pattern: not pattern.isascii(),
-        "pattern-regex": lambda pattern: bool(_REGEX.search(pattern)),
-        "pattern-set-name": lambda pattern: bool(_SET.match(pattern)),
-        "pattern-stars-first": lambda pattern: bool(re.fullmatch(r"/?\*\*/(?!@)[^/]+/?", pattern)),
+        "pattern-regex": lambda pattern: bool(re.search(_REGEX, pattern)),
+        "pattern-set-name": lambda pattern: pattern.startswith("@") and bool(re.match(_SET, pattern)),
+        "pattern-stars-first": lambda pattern: "**" in pattern and bool(re.fullmatch(_STARS_FIRST, pattern)),
     }
 )
 

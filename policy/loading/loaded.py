@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ringfence.policy.model import Content
+from ringfence.policy.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

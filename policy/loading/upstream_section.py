@@ -5,6 +5,7 @@ A rule's key `NAME.tool` is known once its server is named here, in this file or
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from ringfence.policy.errors import nearest
@@ -38,7 +39,7 @@ def read_upstreams(reader: Reader, node: Node) -> None:
         reader.report.add("value_invalid", f"upstreams are a mapping, not {node.describe()}", node)
         return
     for key, value in node.pairs:
-        if key.text in RESERVED or not key.is_text or not UPSTREAM_NAME.match(key.text):
+        if key.text in RESERVED or not key.is_text or not re.match(UPSTREAM_NAME, key.text):
             hint = f"lower-case letters, digits and -, up to 32, and none of {', '.join(sorted(RESERVED))}"
             reader.report.add("value_invalid", f"{key.describe()} is not the name of a server", key, hint)
             continue
@@ -86,7 +87,7 @@ def _row(reader: Reader, node: Node) -> Row | None:
     for key, value in node.pairs:
         if key.text == MORE:
             calls = reader.word(value, (CALL,), "what a tool does besides its paths") is not None
-        elif key.is_text and SELECTOR.match(key.text):
+        elif key.is_text and re.match(SELECTOR, key.text):
             found = _argument(reader, value)
             if found is not None:
                 arguments.append(PathArgument(key.text, *found))

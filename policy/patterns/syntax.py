@@ -9,13 +9,13 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 from ringfence.policy.invisible_characters import is_invisible
 from ringfence.policy.patterns.braces import PatternError as PatternError  # what `parse` raises
 from ringfence.policy.patterns.braces import class_end, expand, fail
+from ringfence.policy.value_classes import dataclass
 
 MAX_LENGTH: Final = 1024
 

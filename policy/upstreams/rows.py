@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from ringfence.policy.value_classes import dataclass
 
 Below = Literal["", "entries", "tree", "glob"]
 BELOW: tuple[Below, ...] = ("entries", "tree", "glob")
@@ -16,10 +17,10 @@ CALL: Final = "call"  # the action of a tool without paths
 MORE: Final = "*"  # in the place of a selector: what a tool does besides its paths
 NO_PATH: Final = "none"  # in the place of an action: the argument only looks like a path
 MOST_NAME = 64
-UPSTREAM_NAME = re.compile(r"[a-z][a-z0-9-]{0,31}\Z")
-_TOOL_NAME = re.compile(r"[A-Za-z0-9_./-]{1,128}\Z")
+UPSTREAM_NAME = r"[a-z][a-z0-9-]{0,31}\Z"
+_TOOL_NAME = r"[A-Za-z0-9_./-]{1,128}\Z"
 # Where in a call's arguments a path is: `path`, `files[]`, `edits[].file`.
-SELECTOR = re.compile(r"[A-Za-z0-9_$-]{1,64}(\[\])?(\.[A-Za-z0-9_$-]{1,64}(\[\])?){0,3}\Z")
+SELECTOR = r"[A-Za-z0-9_$-]{1,64}(\[\])?(\.[A-Za-z0-9_$-]{1,64}(\[\])?){0,3}\Z"
 # First parts of a key of a policy that name no server.
 RESERVED: Final = frozenset({"read", "write", "delete", "run", "call", "ringfence"})
 
@@ -71,7 +72,7 @@ def key_of(server: str, tool: str) -> str:
 def split_key(key: str) -> tuple[str, str] | None:
     """Return the server and the tool that a key of a policy names; None if it can name none."""
     server, dot, tool = key.partition(".")
-    if not dot or server in RESERVED or not UPSTREAM_NAME.match(server) or not _TOOL_NAME.match(tool):
+    if not dot or server in RESERVED or not re.match(UPSTREAM_NAME, server) or not re.match(_TOOL_NAME, tool):
         return None
     return server, tool
 

@@ -47,8 +47,10 @@ SELDOM |= {
 }
 
 
-# The parser of a command line, YAML and what else plain words and a policy in the cache do not need.
+# The parser of a command line, YAML, dataclasses and what else plain words and a policy in the cache do not
+# need.
 PARSERS = {"argparse", "gettext", "yaml", "pathlib", "hashlib", "datetime", "base64", "pkgutil", "difflib"}
+PARSERS |= {"dataclasses", "inspect"}
 PARSERS |= {f"ringfence.{name}" for name in ("policy.loading.loader", "toolkit.cli.table.commands")}
 
 

@@ -120,7 +120,7 @@ def test_the_ready_made_tables_are_well_formed(name: str) -> None:
     for each, row in table.items():
         assert split_key(f"s.{each}")
         for argument in row.arguments:
-            assert SELECTOR.match(argument.selector)
+            assert re.match(SELECTOR, argument.selector)
             assert set(argument.actions) <= {"read", "write", "delete"}
             assert argument.below in ("", *BELOW)
             assert argument.mirrors in ("", *(other.selector for other in row.arguments))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from ringfence.policy import Policy
 from ringfence.policy.analysis.shortest_witness import Budget
@@ -21,6 +20,7 @@ from ringfence.policy.lint.run import lint, place_of
 from ringfence.policy.lint.suppressions import ignoring
 from ringfence.policy.model import Case, Rule
 from ringfence.policy.patterns.syntax import Folding
+from ringfence.policy.value_classes import dataclass
 from ringfence.toolkit.authoring.workspace_patterns import Seen, compare, look
 
 TYPE_CHECKING = False

@@ -10,7 +10,6 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 from ringfence.policy.analysis.parent_directories import names_of
 from ringfence.policy.lint.codes import Finding
@@ -18,6 +17,7 @@ from ringfence.policy.model import Effect, Rule
 from ringfence.policy.patterns.matcher import Matcher, matches
 from ringfence.policy.patterns.spelled_classes import spelled_out
 from ringfence.policy.patterns.syntax import Fold, Folding, folded
+from ringfence.policy.value_classes import dataclass, field
 from ringfence.toolkit.storage.local.name_folding import folding_of
 
 MOST_NAMES = 50_000

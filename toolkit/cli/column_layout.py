@@ -6,7 +6,8 @@ Pure, and for text that is escaped already. Without a width every column is as w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+from ringfence.policy.value_classes import dataclass
 
 _GAP = "  "
 _NARROWEST = 8  # of a cell beside its column's name

@@ -47,7 +47,7 @@ STYLES = {
     "deleted": "red",
 }
 _FOLDS = 8  # the least width of a column that may take several lines
-_COUNTS = re.compile(r"(\+[0-9]+) (-[0-9]+)")
+_COUNTS = r"(\+[0-9]+) (-[0-9]+)"
 
 _SGR = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
@@ -198,7 +198,7 @@ def styled_cell(text: str, cell: str | None) -> str:
     """A part of a table's cell in the colour of the whole cell; of a heading where there is no cell."""
     if cell is None:
         return styled(text, "bold")
-    if counts := _COUNTS.fullmatch(text):
+    if counts := re.fullmatch(_COUNTS, text):
         return f"{styled(counts[1], 'green')} {styled(counts[2], 'red')}"
     return styled(text, STYLES.get(cell, ""))
 

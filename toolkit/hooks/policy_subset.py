@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ringfence.policy import Policy
+from ringfence.policy.value_classes import replace
 
 
 def narrowed(policy: Policy, keys: frozenset[str]) -> Policy:

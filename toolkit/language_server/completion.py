@@ -7,6 +7,7 @@ directory at a time, up to a bound, and nothing outside the workspace.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -140,7 +141,7 @@ def _names(place: Path) -> list[tuple[str, bool]]:
     try:
         with os.scandir(place) as entries:
             for entry, _ in zip(entries, range(MOST_READ), strict=False):
-                if entry.name.isprintable() and not INVISIBLE.search(entry.name) and entry.name != ".git":
+                if entry.name.isprintable() and not re.search(INVISIBLE, entry.name) and entry.name != ".git":
                     found.append((entry.name, entry.is_dir(follow_symlinks=False)))
     except OSError:
         return []

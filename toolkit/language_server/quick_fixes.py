@@ -179,7 +179,7 @@ def _parent(node: Node, key: Node) -> Node | None:
 def _comment(document: Document, remark: Remark) -> Iterator[Fix]:
     """Removal of a comment that suppresses nothing."""
     line = document.lines[remark.line] if remark.line < len(document.lines) else ""
-    match = COMMENT.search(line)
+    match = re.search(COMMENT, line)
     if match is None or "needs a reason" in remark.message:
         return
     start = len(line[: match.start()].rstrip())

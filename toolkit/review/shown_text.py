@@ -27,7 +27,7 @@ def boxed(text: str, lines: bool = False) -> Markup:
     With `lines`, line feeds and tabs stay.
     """
     found, at = [], 0
-    for each in INVISIBLE.finditer(text):
+    for each in re.finditer(INVISIBLE, text):
         if lines and each[0] in "\n\t":
             continue
         found += [escape(text[at : each.start()]), _box(each[0])]

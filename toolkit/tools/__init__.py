@@ -9,10 +9,10 @@ import functools
 import importlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from ringfence.policy.model import TOOL_ACTIONS
+from ringfence.policy.value_classes import dataclass, field
 from ringfence.toolkit.fake_fs import past_the_fake
 
 if TYPE_CHECKING:

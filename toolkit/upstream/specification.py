@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 
@@ -25,7 +26,7 @@ def parse(text: str) -> Specification:
     name, equals, rest = text.partition("=")
     if not equals or not rest.strip():
         raise ValueError(f"'{text}' is not NAME=COMMAND or NAME=URL")
-    if name in RESERVED or not UPSTREAM_NAME.match(name):
+    if name in RESERVED or not re.match(UPSTREAM_NAME, name):
         listed = ", ".join(sorted(RESERVED))
         raise ValueError(f"'{name}' names no server: lower-case letters, digits and -; not {listed}")
     if rest.startswith(("http://", "https://")):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 
 from ringfence.policy import READY_MADE, Effect, Policy, PolicyError
 from ringfence.policy.evaluation.cases import CaseResult, cases_beside, needs_of
 from ringfence.policy.lint.codes import Finding
 from ringfence.policy.model import Rule
 from ringfence.policy.patterns.syntax import Folding
+from ringfence.policy.value_classes import dataclass, field, replace
 from ringfence.toolkit.authoring.policy_check import examine, path_rules
 from ringfence.toolkit.authoring.workspace_patterns import Seen
 from ringfence.toolkit.cli.case_option import case_of, folding, mention_case

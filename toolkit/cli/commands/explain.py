@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any
 
 from ringfence.policy import Decision, Effect, Limit, Need, Policy, Step
@@ -13,6 +12,7 @@ from ringfence.policy.evaluation.explain_special import Would, not_counting
 from ringfence.policy.model import RUN, names_action
 from ringfence.policy.patterns.syntax import Fold
 from ringfence.policy.upstreams.rows import CALL, Row, needs_of
+from ringfence.policy.value_classes import dataclass
 from ringfence.toolkit.advice import as_advice
 from ringfence.toolkit.authoring.what_if import Look, Misnamed, name_paths
 from ringfence.toolkit.cli.agent_option import mention_unknown

@@ -6,9 +6,9 @@ A value; opens nothing and closes nothing.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 
 from ringfence.policy.byte_names import to_disk
+from ringfence.policy.value_classes import dataclass, field
 from ringfence.toolkit import paths
 
 

@@ -12,9 +12,9 @@ import functools
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from ringfence.policy.value_classes import dataclass
 from ringfence.toolkit.fake_fs import is_faked
 
 _OPENAT2 = 437  # the same number on every architecture that Python supports
