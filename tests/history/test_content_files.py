@@ -332,6 +332,21 @@ def test_the_log_is_moved_into_the_database_beside_the_calls(
     assert session.state.rows("SELECT count(*) FROM op") == [(20,)]
 
 
+def test_the_log_is_written_anew_in_place_of_growing(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "_OFTEN", 16)
+    held: Any = session.state
+    sizes = []
+    for turn in range(12):
+        for n in range(8):
+            assert call(session, "create_file", path=f"f{turn}-{n}", content=f"{n}").ok
+        held._moving.join()
+        sizes.append(Path(held.folder, "state.db-wal").stat().st_size)
+    # A later round has some more pages: of the tables' upper levels, and what was added beside the thread.
+    assert sizes[-1] < 3 * sizes[0]
+
+
 def test_what_was_committed_stands_where_no_thread_is_to_be_had(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

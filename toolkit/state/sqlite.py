@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 # Moving the log into the database waits for the disk. After so many transactions a thread begins with it, for
 # which no call waits; where the log has so many pages all the same (of 4 KiB), a call moves what is left.
-_OFTEN, _WAL = 512, 8_000
+# A log that begins anew often stays short, and is written where its file has blocks already: for a file that
+# grows each commit waits for the file system's journal too.
+_OFTEN, _WAL = 128, 8_000
 _WAIT = 30.0  # seconds another process may hold the write lock before a call gives up
 
 
