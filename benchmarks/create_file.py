@@ -4,7 +4,12 @@ The call is `create_file` through `Session.call`: parsed, judged, planned, kept 
 recorded. The file is synced while the intent is committed, so the call waits for the disk as often as the
 write by hand; the rest is processor time, which counts most on a fast disk that nobody else uses. By hand is
 the least that is as durable: a temporary file, fsync, rename, fsync of the folder. Both are measured in turn
-in one run, in the same directory; the times themselves depend on the disk.
+in one run, in the same directory; the times themselves depend on the disk. With `durable: false` there is no
+wait, so that ratio is what the processor alone takes.
+
+ext4 passes over the inodes of files that were deleted in the last minutes whenever it makes one, which can
+take longer than a write: nothing is deleted between two measurements, and a second run begins some minutes
+after the first.
 
     python benchmarks/create_file.py
 """
@@ -29,7 +34,8 @@ TURNS = size(400, 4)
 WARM = size(20, 1)
 AT_MOST = 3.0
 CONTENT = "line of text\n" * 80
-AT_MOST_LOGGED = 1.3  # asked for; with `durable: log` only the intent is waited for
+# What is asked for; with `durable: log` only the intent is waited for.
+WANTED = {"true": f"at most {AT_MOST:g}", "log": "wanted: 1.3", "false": "without a wait"}
 POLICY = 'version: 1\nrules: {read: allow, write: {"*": ask, "src/**": allow}, delete: ask}\n'
 
 
@@ -77,17 +83,15 @@ def measure(root: Path, policy: Policy, turns: int) -> tuple[float, float]:
 
 
 def main() -> int:
-    policy = Policy.loads(POLICY)
+    ratios: dict[str, float] = {}
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
-        hand, call = measure(Path(scratch) / "root", policy, TURNS)
-    ratio = call / hand
-    print(f"by hand {hand * 1e3:8.3f} ms")
-    print(f"call    {call * 1e3:8.3f} ms   {ratio:.2f} times (at most {AT_MOST:g})")
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
-        hand, logged = measure(Path(scratch) / "root", Policy.loads(f"{POLICY}durable: log\n"), TURNS)
-    print(f"by hand {hand * 1e3:8.3f} ms")
-    print(f"log     {logged * 1e3:8.3f} ms   {logged / hand:.2f} times (wanted: {AT_MOST_LOGGED:g})")
-    return 0 if ratio <= AT_MOST else 1
+        for durable in ("true", "log", "false"):
+            policy = Policy.loads(f"{POLICY}durable: {durable}\n")
+            hand, call = measure(Path(scratch) / durable / "root", policy, TURNS)
+            ratios[durable] = call / hand
+            print(f"by hand {hand * 1e3:8.3f} ms")
+            print(f"{durable:7} {call * 1e3:8.3f} ms   {ratios[durable]:.2f} times ({WANTED[durable]})")
+    return 0 if ratios["true"] <= AT_MOST else 1
 
 
 if __name__ == "__main__":
