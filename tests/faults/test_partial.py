@@ -498,7 +498,7 @@ def test_what_was_caught_and_cannot_go_back_is_on_record(
 def test_parents_that_were_made_are_named_and_undo_takes_them_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
-    from ringfence.toolkit.storage.local import atomic_write
+    from ringfence.toolkit.storage import sparse_files
 
     def full(*_: Any, **__: Any) -> None:
         raise OSError(failing, os.strerror(failing))
@@ -506,7 +506,7 @@ def test_parents_that_were_made_are_named_and_undo_takes_them_back(
     (tmp_path / "ws").mkdir()
     with opened(tmp_path) as session:
         with monkeypatch.context() as broken:
-            broken.setattr(atomic_write, "write", full)
+            broken.setattr(sparse_files, "write_all", full)
             failed = call(session, "create_file", path="a/b/c", content="x")
         assert failed.error is not None
         assert failed.error["code"] == "partial_failure"
@@ -521,7 +521,7 @@ def test_parents_that_were_made_are_named_and_undo_takes_them_back(
 def test_parents_that_somebody_else_made_meanwhile_are_not_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ringfence.toolkit.storage.local import atomic_write
+    from ringfence.toolkit.storage import sparse_files
 
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -533,7 +533,7 @@ def test_parents_that_somebody_else_made_meanwhile_are_not_ours(
             os.mkdir(spot.name, dir_fd=spot.fd)
         made(self, spot)
 
-    monkeypatch.setattr(atomic_write, "write", full)
+    monkeypatch.setattr(sparse_files, "write_all", full)
     monkeypatch.setattr(Local, "make_directory", after_another)
     (tmp_path / "ws").mkdir()
     with opened(tmp_path) as session:

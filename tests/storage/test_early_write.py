@@ -147,6 +147,44 @@ def test_where_it_cannot_be_done_the_write_is_as_before(
     assert names(root) == (["new", "old"] if arguments is NEW else ["old"])
 
 
+@pytest.mark.parametrize("policy", [DURABLE, LAZY], ids=["durable", "lazy"])
+def test_a_file_that_cannot_be_named_is_written_in_vain_only_once(
+    root: Path, policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened_unnamed = []
+    real_open = os.open
+
+    def open_(path: Any, flags: int, *more: Any, **options: Any) -> int:
+        opened_unnamed.extend([path] if flags == syscalls.UNNAMED else [])
+        return real_open(path, flags, *more, **options)
+
+    with opened(root, policy) as session:
+        monkeypatch.setattr(os, "open", open_)
+        monkeypatch.setattr(os, "link", failing(errno.EXDEV))
+        for name in ("new", "newer"):
+            assert create(session, {"path": f"d/{name}", "content": name}) == "ok"
+    monkeypatch.undo()
+    assert len(opened_unnamed) == 1
+    assert names(root) == ["new", "newer", "old"]
+
+
+def test_a_new_file_that_is_not_waited_for_has_no_name_before_its_own(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    link = os.link
+
+    def linked(*values: Any, **options: Any) -> None:
+        seen.append(names(root))
+        link(*values, **options)
+
+    with opened(root, LAZY) as session:
+        monkeypatch.setattr(os, "link", linked)
+        assert create(session, NEW) == "ok"
+    assert seen == [["old"]]
+    assert names(root) == ["new", "old"]
+
+
 @pytest.mark.parametrize("arguments", [NEW, OLD], ids=["new", "replaced"])
 def test_a_file_that_cannot_be_synced_is_not_named(
     root: Path, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch

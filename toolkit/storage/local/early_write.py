@@ -1,18 +1,19 @@
-"""Early write: a new file without a name, written and synced in a thread while the intent is committed.
+"""Files without a name: a new file is written first, and then gets its name.
 
 Nobody sees the file before the change gives it its name. If the process ends or the power fails before that,
-the kernel frees it, so a change without an intent leaves nothing.
+the kernel frees it, so a change without an intent leaves nothing. An early one is written and synced in a
+thread while the intent is committed.
 """
 
 from __future__ import annotations
 
 import _thread
-import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
+from ringfence.policy.value_classes import replace
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage import sparse_files
@@ -32,8 +33,8 @@ class EarlyFile:
     In that thread also because making it may wait for the file system's journal.
     """
 
-    def __init__(self, folder: int, data: bytes, mode: int | None, metadata: Metadata) -> None:
-        self._folder, self._data, self._given = folder, data, (mode, metadata)
+    def __init__(self, disk: _Disk, folder: int, data: bytes, mode: int | None, metadata: Metadata) -> None:
+        self._disk, self._folder, self._data, self._given = disk, folder, data, (mode, metadata)
         self._fd = -1
         self._not_kept: NotKept = ()
         self._error: OSError | None = None
@@ -49,15 +50,8 @@ class EarlyFile:
             return
         mode, metadata = self._given
         try:
-            fd = os.open(".", syscalls.UNNAMED, 0o666 if mode is None else 0o600, dir_fd=self._folder)
-            try:
-                sparse_files.write_all(fd, (self._data,))
-                self._not_kept = set_on(fd, metadata, mode)
-                self._fd = fd
-            finally:
-                if self._fd < 0:
-                    os.close(fd)
-            os.fsync(fd)
+            self._fd, self._not_kept = _write_unnamed(self._folder, self._data, mode, metadata)
+            os.fsync(self._fd)
         except OSError as error:
             self._error = error
         finally:
@@ -78,13 +72,7 @@ class EarlyFile:
             raise self._error
         if (mode, metadata) != self._given:
             return None
-        try:
-            os.link(f"/proc/self/fd/{self._fd}", name, dst_dir_fd=folder, follow_symlinks=True)
-        except OSError as error:
-            if error.errno == errno.EEXIST:
-                raise
-            return None  # no /proc, a sandbox, or a file system that refuses it
-        return self._not_kept
+        return self._not_kept if _link(self._disk, self._fd, folder, name) else None
 
     def close(self) -> None:
         """Close the file, which is gone then if it has no name."""
@@ -132,6 +120,8 @@ def create(  # noqa: PLR0913  a new file and its place
 ) -> NotKept:
     """Create the file at `spot`, from the early one if there is one. As `atomic_write.create`; OSError."""
     not_kept = _linked(disk, spot, temporary, spot.name, mode, metadata)
+    if not_kept is None and disk.kernel.unnamed and isinstance(data, bytes):
+        not_kept = _create_unnamed(disk, spot, data, mode, metadata)
     if not_kept is not None:
         return not_kept
     return atomic_write.create(
@@ -162,6 +152,49 @@ def _linked(  # noqa: PLR0913  a file, its name, and what it must have
     return None if file is None else file.link(spot.fd, name, mode, metadata)
 
 
+def _create_unnamed(
+    disk: _Disk, spot: LocalSpot, data: bytes, mode: int | None, metadata: Metadata
+) -> NotKept | None:
+    """Create the file at `spot` without a temporary name, which takes less time than a rename; None where
+    that cannot be done. OSError.
+    """
+    try:
+        fd, not_kept = _write_unnamed(spot.fd, data, mode, metadata)
+    except OSError:
+        return None  # the write that follows meets the same error, and reports it
+    try:
+        disk.sync_file(fd)
+        return not_kept if _link(disk, fd, spot.fd, spot.name) else None
+    finally:
+        os.close(fd)
+
+
+def _write_unnamed(folder: int, data: bytes, mode: int | None, metadata: Metadata) -> tuple[int, NotKept]:
+    """Return a new open file without a name, and the fields of `metadata` that were not kept. OSError."""
+    fd = os.open(".", syscalls.UNNAMED, 0o666 if mode is None else 0o600, dir_fd=folder)
+    try:
+        sparse_files.write_all(fd, (data,))
+        return fd, set_on(fd, metadata, mode)
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def _link(disk: _Disk, fd: int, folder: int, name: str) -> bool:
+    """Give the open file a free name in the open directory `folder`; return whether that can be done here.
+
+    FileExistsError if the name is taken.
+    """
+    try:
+        os.link(f"/proc/self/fd/{fd}", name, dst_dir_fd=folder, follow_symlinks=True)
+    except FileExistsError:
+        raise
+    except OSError:  # no /proc, a sandbox, or a file system that refuses it: no file is written in vain again
+        disk.kernel = replace(disk.kernel, unnamed=False)
+        return False
+    return True
+
+
 def _begun(disk: _Disk, spot: LocalSpot, change: Write) -> EarlyFile | None:
     if not disk.durable or not disk.kernel.unnamed or spot.rest or not isinstance(change.data, bytes):
         return None
@@ -176,6 +209,6 @@ def _begun(disk: _Disk, spot: LocalSpot, change: Write) -> EarlyFile | None:
             finally:
                 if old >= 0:
                     os.close(old)
-        return EarlyFile(spot.fd, change.data, mode, fields)
+        return EarlyFile(disk, spot.fd, change.data, mode, fields)
     except (OSError, CallError):
         return None  # the change itself meets the same error, and reports it
