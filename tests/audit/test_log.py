@@ -45,8 +45,8 @@ def faults(session: Session) -> list[tuple[int, str]]:
         ("UPDATE audit SET session = NULL WHERE seq = 2", [(2, "index")]),
         ("UPDATE audit SET time = time + 1 WHERE seq = 3", [(3, "index")]),
         ("UPDATE audit SET kind = (SELECT kind FROM audit WHERE seq = 1) WHERE seq = 5", [(5, "index")]),
-        ("DELETE FROM audit_path WHERE path = 'keep/me'", [(5, "index")]),
-        ("UPDATE audit_path SET path = 'f7' WHERE path = 'f1'", [(2, "index")]),
+        ("UPDATE audit SET path = NULL WHERE path = 'keep/me'", [(5, "index")]),
+        ("UPDATE audit SET path = 'f7' WHERE path = 'f1'", [(2, "index")]),
     ],
 )
 def test_verify_says_which_record_and_what(session: Session, sql: str, found: list[tuple[int, str]]) -> None:

@@ -15,6 +15,7 @@ import pytest
 from ringfence.policy import Effect, Policy
 from ringfence.policy.patterns.matcher import Matcher
 from ringfence.policy.patterns.name_index import NameIndex
+from ringfence.toolkit import Session
 from tests.history.test_redo_log import is_ext4_or_xfs
 
 COUNTED = Path(__file__).with_name("counted.py")
@@ -77,6 +78,23 @@ def test_a_call_does_no_more_work_than_it_did(tmp_path: Path) -> None:
 
 def waits(counts: dict[str, float]) -> tuple[float, ...]:
     return tuple(counts[what] for what in ("commits", "waits", "syncs"))
+
+
+def test_the_record_of_a_call_changes_few_pages(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "f").write_text("x")
+    policy = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')
+    with Session(tmp_path / "root", policy, state=tmp_path / "state") as session:
+        (log,) = (tmp_path / "state").rglob("state.db-wal")
+
+        def pages() -> int:
+            return log.stat().st_size // (24 + 4096)
+
+        before, counted = pages(), 300  # more would begin a new log
+        for _ in range(counted):
+            assert session.call({"tool": "get_file_info", "arguments": {"path": "f"}}).ok
+        # Its own page; every fourth time a new one; and after 256 those of the index for all of them.
+        assert counted < pages() - before < 2 * counted
 
 
 def test_a_logged_change_waits_once(tmp_path: Path) -> None:

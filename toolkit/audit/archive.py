@@ -162,12 +162,17 @@ def _leave(state: State, done: int, go_on: Callable[[], bool]) -> int:
     moved = 0
     while go_on():
         with state.transaction() as db:
-            oldest = "SELECT seq, body FROM audit WHERE seq <= ? ORDER BY seq LIMIT ?"
+            oldest = "SELECT seq, body, session, kind FROM audit WHERE seq <= ? ORDER BY seq LIMIT ?"
             rows = db.execute(oldest, (done, _STEP)).fetchall()
             count = len(rows)
-            places = [(path, seq) for seq, body in rows for path in named(json.loads(body))]
+            places = [(path, seq) for seq, body, *_ in rows for path in named(json.loads(body))]
             db.executemany("DELETE FROM audit_path WHERE path = ? AND seq = ?", places)
-            db.executemany("DELETE FROM audit WHERE seq = ?", [(seq,) for seq, _ in rows])
+            for name, at in (("session", 2), ("kind", 3)):
+                values = [(row[at], row[0]) for row in rows]
+                db.executemany(f"DELETE FROM audit_{name} WHERE {name} = ? AND seq = ?", values)
+            db.executemany("DELETE FROM audit WHERE seq = ?", [(row[0],) for row in rows])
+            if rows:
+                db.execute("DELETE FROM audit_part WHERE last <= ?", (rows[-1][0],))
         moved += count
         if count < _STEP:
             break

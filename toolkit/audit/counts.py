@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ringfence.toolkit.audit.archive import packed
+from ringfence.toolkit.audit.index import INDEXED, SINCE
 from ringfence.toolkit.state import audit_columns
 from ringfence.toolkit.state.audit_columns import Kind
 from ringfence.toolkit.state.protocol import State
@@ -39,9 +40,10 @@ def by_session(state: State) -> Iterator[tuple[str, Counted]]:
 
 def of_session(state: State, session: str) -> list[Counted]:
     """Return the counts of a session and its sub-sessions, of the records outside the archive."""
-    # The bounds serve an index and are wider than what follows; "0" comes after "/".
+    # The bounds serve the index and are wider than what follows; "0" comes after "/".
     within = (
-        "audit.session COLLATE BINARY >= ? AND audit.session COLLATE BINARY < ?"
+        "audit.seq IN (SELECT seq FROM audit_session WHERE session COLLATE BINARY >= ?"
+        f" AND session COLLATE BINARY < ? UNION ALL SELECT seq FROM audit WHERE seq > {INDEXED})"
         " AND (audit.session = ? OR substr(audit.session, 1, ?) = ?)"
     )
     name = audit_columns.stored(session)
@@ -57,7 +59,10 @@ def since(state: State, time: float) -> tuple[list[Counted], bool]:
     files = packed(state.archive)
     done = files[-1].last if files else 0
     found = [
-        _counted(row) for row in state.rows(_PARTS.format("", "time >= ? AND seq > ?", ""), (time, done))
+        _counted(row)
+        for row in state.rows(
+            _PARTS.format("", f"seq >= {SINCE} AND time >= ? AND seq > ?", ""), (time, time, done)
+        )
     ]
     for file in reversed(files[-SEGMENTS:]):
         summary = file.summary()

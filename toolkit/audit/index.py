@@ -1,15 +1,15 @@
-"""Index of audit records: time, session, kind and paths beside each record, to find it without reading all.
+"""Index of audit records: finds them by time, session, kind and path without reading all.
 
-Every result is confirmed by the record itself; the index only says where to look. It is not sealed: a check
-of the chain never uses it, and `toolkit.audit.index_check` compares it with the records.
+The newest records are not in it yet: a search looks at their own columns. Every result is confirmed by the
+record itself. The index is not sealed: `toolkit.audit.index_check` compares it with the records.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ringfence.toolkit import grant_patterns, paths
 from ringfence.toolkit.state.audit_columns import Kind, parse, stored
@@ -22,6 +22,10 @@ MANY = 5_000  # beyond this many matching paths, most records match, and reading
 MOST_PATHS = 1_000  # paths that a record names
 _PAGE, _MOST = 200, 20_000  # rows per query: at first, and at most
 _LAST = chr(0x10FFFF)
+INDEXED = "(SELECT coalesce(max(last), 0) FROM audit_part)"  # the last record in the index
+# A number below which every record is older than a time.
+SINCE = f"coalesce((SELECT min(first) FROM audit_part WHERE until >= ?), {INDEXED} + 1)"
+_NEWEST = f"SELECT seq, session, kind, path FROM audit WHERE seq > {INDEXED} ORDER BY seq"
 
 
 def path_fields(touched: Iterable[str], asking: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -76,6 +80,21 @@ def column(state: State, table: str, name: str, value: str, *, back: bool) -> Ro
     return Rows(state, table, f"{name} = ?", (value,), back=back)
 
 
+class Listed:
+    """Numbers in a list, in ascending order."""
+
+    def __init__(self, numbers: list[int], *, back: bool) -> None:
+        self._numbers, self._back = numbers, back
+
+    def seek(self, at: int) -> int | None:
+        """Return the next number from `at` on, `at` included; None at the end."""
+        if self._back:
+            place = bisect_right(self._numbers, at) - 1
+            return self._numbers[place] if place >= 0 else None
+        place = bisect_left(self._numbers, at)
+        return self._numbers[place] if place < len(self._numbers) else None
+
+
 class EveryRecord:
     """All numbers; reading the record shows whether it exists."""
 
@@ -115,25 +134,58 @@ def meeting(parts: list[RecordNumbers], first: int, last: int) -> Iterator[int]:
             at = furthest
 
 
-def kinds(state: State) -> Iterator[str]:
-    """Return every kind that some record has."""
+class _New(NamedTuple):
+    """A record that is not in the index yet; `path` is the only one that it names."""
+
+    seq: int
+    session: str | None
+    kind: str | None
+    path: str | None
+
+
+def _newest(state: State) -> list[_New]:
+    """Return the records that are not in the index yet, oldest first. To be read before the index, which may
+    take them in meanwhile.
+    """
+    return [_New(*row) for row in state.rows(_NEWEST)]
+
+
+def first_since(state: State, time: float) -> int | None:
+    """Return the first record since a time in POSIX seconds, that included."""
+    found = f"SELECT min(seq) FROM audit WHERE seq >= {SINCE} AND time >= ?"
+    ((first,),) = state.rows(found, (time, time))
+    return None if first is None else int(first)
+
+
+def last_before(state: State, time: float) -> int | None:
+    """Return the last record before a time in POSIX seconds."""
+    ends = ("> " + INDEXED, "<= (SELECT max(last) FROM audit_part WHERE since < ?)")
+    newest, older = (f"(SELECT max(seq) FROM audit WHERE seq {end} AND time < ?)" for end in ends)
+    ((last,),) = state.rows(f"SELECT coalesce({newest}, {older})", (time, time, time))
+    return None if last is None else int(last)
+
+
+def _indexed_kinds(state: State) -> Iterator[str]:
     last = ""
-    while (found := state.rows("SELECT min(kind) FROM audit WHERE kind > ?", (last,))[0][0]) is not None:
+    while (found := state.rows("SELECT min(kind) FROM audit_kind WHERE kind > ?", (last,))[0][0]) is not None:
         last = str(found)
         yield last
 
 
 def of_kind(state: State, fits: Callable[[Kind], bool], *, back: bool) -> RecordNumbers:
     """Return the records with a matching kind."""
-    return AnyOf(
-        (column(state, "audit", "kind", kind, back=back) for kind in kinds(state) if fits(parse(kind))),
-        back=back,
-    )
+    newest = _newest(state)
+    known = {*_indexed_kinds(state), *(new.kind for new in newest if new.kind is not None)}
+    fitting = {kind for kind in known if fits(parse(kind))}
+    found = [column(state, "audit_kind", "kind", kind, back=back) for kind in fitting]
+    return AnyOf([*found, Listed([new.seq for new in newest if new.kind in fitting], back=back)], back=back)
 
 
 def of_session(state: State, session: str, *, back: bool) -> RecordNumbers:
     """Return the records of one session."""
-    return column(state, "audit", "session", stored(session), back=back)
+    name = stored(session)
+    newest = Listed([new.seq for new in _newest(state) if new.session == name], back=back)
+    return AnyOf([column(state, "audit_session", "session", name, back=back), newest], back=back)
 
 
 def of_paths(state: State, pattern: str, *, back: bool) -> RecordNumbers | None:
@@ -144,14 +196,14 @@ def of_paths(state: State, pattern: str, *, back: bool) -> RecordNumbers | None:
     trees = trees_with(state, pattern)
     if trees is None:
         return None
+    newest = [new.seq for new in _newest(state) if new.path in trees or fits(pattern, new.path or "")]
     start, like = coarse(pattern)
     values: tuple[str, ...] = (start, start + _LAST, like) if start else (like,)
     where = "path >= ? AND path < ? AND " if start else ""
     where += "path LIKE ? ESCAPE '!'"
     named = Rows(state, "audit_path", where, values, back=back)
-    return AnyOf(
-        [named, *(column(state, "audit_path", "path", path, back=back) for path in sorted(trees))], back=back
-    )
+    below = [column(state, "audit_path", "path", path, back=back) for path in sorted(trees)]
+    return AnyOf([named, *below, Listed(newest, back=back)], back=back)
 
 
 def trees_with(state: State, pattern: str) -> frozenset[str] | None:

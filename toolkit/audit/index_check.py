@@ -11,13 +11,19 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.audit.archive import Packed, Summary, packed
+from ringfence.toolkit.audit.index import INDEXED
 from ringfence.toolkit.state.audit_columns import columns, named
 
 if TYPE_CHECKING:
     from ringfence.toolkit.state.protocol import State
 
-_PAGE = "SELECT seq, body, time, session, kind FROM audit WHERE seq > ? ORDER BY seq LIMIT 500"
-_PAIRS = 200  # paths that are looked up at once
+# Beside each record, whether it is in the index, and if so, whether it is found there by its time.
+_PAGE = (
+    f"SELECT seq, body, time, session, kind, path, seq <= {INDEXED}, EXISTS (SELECT 1 FROM audit_part"
+    " WHERE last >= audit.seq AND first <= audit.seq AND audit.time BETWEEN since AND until)"
+    " FROM audit WHERE seq > ? ORDER BY seq LIMIT 500"
+)
+_PAIRS = 200  # values that are looked up at once
 _MOST = 1_000  # records that are named
 
 
@@ -33,13 +39,21 @@ def _all(state: State) -> Iterator[int]:
     # Archived records are not in the database.
     last = files[-1].last if files else -(1 << 63)
     while rows := state.rows(_PAGE, (last,)):
-        records = {int(row[0]): _parsed(row[1]) for row in rows}
-        lost = _without_paths(state, records)
-        for seq, _, *beside in rows:
-            record = records[int(seq)]
-            if record is not None and (int(seq) in lost or _storable(columns(record)) != _storable(beside)):
-                yield int(seq)
+        read = [(row, record) for row in rows if (record := _parsed(row[1])) is not None]
+        lost = _not_indexed(state, read)
+        yield from (int(row[0]) for row, record in read if row[0] in lost or not _is_beside(row, record))
         last = int(rows[-1][0])
+
+
+def _is_beside(row: Any, record: dict[str, Any]) -> bool:
+    """Whether a record's values are in its columns; for a record in the index, also whether its time is."""
+    _, _, *beside, path, indexed, timed = row
+    paths = named(record)
+    if _storable(columns(record)) != _storable(beside):
+        return False
+    if indexed:
+        return timed or beside[0] is None
+    return len(paths) != 1 or _storable(paths) == [path]
 
 
 def _storable(values: Any) -> list[Any]:
@@ -47,18 +61,28 @@ def _storable(values: Any) -> list[Any]:
     return [v.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(v, str) else v for v in values]
 
 
-def _without_paths(state: State, records: dict[int, dict[str, Any] | None]) -> set[int]:
-    """Return the records with a path that is not in the index."""
-    wanted = [(path, seq) for seq, record in records.items() if record is not None for path in named(record)]
+def _not_indexed(state: State, read: list[tuple[Any, dict[str, Any]]]) -> set[int]:
+    """Return the records with a value that is not in the index but should be."""
+    wanted: dict[str, list[tuple[str, int]]] = {"session": [], "kind": [], "path": []}
+    for row, record in read:
+        paths, indexed = named(record), row[-2]
+        _, session, kind = columns(record)
+        if indexed or len(paths) > 1:
+            wanted["path"] += [(path, row[0]) for path in paths]
+        if indexed:
+            wanted["kind"].append((kind, row[0]))
+        if indexed and session is not None:
+            wanted["session"].append((session, row[0]))
     lost: set[int] = set()
-    for start in range(0, len(wanted), _PAIRS):
-        pairs = wanted[start : start + _PAIRS]
-        marks = ", ".join(["(?, ?)"] * len(pairs))
-        values = tuple(value for pair in pairs for value in pair)
-        sql = f"SELECT path, seq FROM audit_path WHERE (path, seq) IN (VALUES {marks})"
-        found = {(str(path), int(seq)) for path, seq in state.rows(sql, values)}
-        lost.update(seq for path, seq in pairs if (_storable([path])[0], seq) not in found)
-    # Records that left the database meanwhile took their paths along.
+    for name, places in wanted.items():
+        for start in range(0, len(places), _PAIRS):
+            pairs = places[start : start + _PAIRS]
+            marks = ", ".join(["(?, ?)"] * len(pairs))
+            values = tuple(value for pair in pairs for value in pair)
+            sql = f"SELECT {name}, seq FROM audit_{name} WHERE ({name}, seq) IN (VALUES {marks})"
+            found = {(str(value), int(seq)) for value, seq in state.rows(sql, values)}
+            lost.update(seq for value, seq in pairs if (_storable([value])[0], seq) not in found)
+    # Records that left the database meanwhile took their values along.
     marks = ", ".join("?" * len(lost))
     still = state.rows(f"SELECT seq FROM audit WHERE seq IN ({marks})", tuple(lost)) if lost else ()
     return {int(seq) for (seq,) in still}

@@ -38,13 +38,17 @@ _CHANGED = (
     "SELECT DISTINCT call FROM op WHERE state != 'pending'"
     " AND EXISTS (SELECT 1 FROM item WHERE item.op = op.id)"
 )
+_KINDS = (
+    "SELECT kind, count(*) FROM (SELECT kind, seq FROM audit_kind UNION ALL"
+    f" SELECT kind, seq FROM audit WHERE seq > {audit_index.INDEXED}) AS found WHERE seq > ? GROUP BY kind"
+)
 _NAMED = re.compile(r'"call":"([^"\\]*)"')
 _PAGE = "SELECT seq, body, prev, hash FROM audit WHERE seq > ? ORDER BY seq LIMIT 500"
 
 _MOST = 256  # records fetched at once
 
 Head = tuple[int, str]  # the number and the seal of the last record
-_ADD = "INSERT INTO audit(seq, body, prev, hash, time, session, kind) VALUES(?,?,?,?,?,?,?)"
+_ADD = "INSERT INTO audit(seq, body, prev, hash, time, session, kind, path) VALUES(?,?,?,?,?,?,?,?)"
 _ADD_NEXT = f"{_ADD} ON CONFLICT(seq) DO NOTHING"  # inserts nothing if another process was faster
 
 
@@ -65,15 +69,17 @@ def append(
     `known` is a record that the caller knows to exist, and `last` the one that it believes to be the last: if
     that one was removed, the new record leaves a gap.
     """
-    beside = columns(record)
+    found = named(record)
+    beside = (*columns(record), found[0] if len(found) == 1 else None)
     head, values = known, _after(known, record, key)
     if not last or db.execute(_ADD_NEXT, (*values, *beside)).rowcount != 1:
         head = max(_head(db.execute(_LAST).fetchone()), known, key=_number)
         values = _after(head, record, key)
         db.execute(_ADD, (*values, *beside))
-    places = [(path, values[0]) for path in named(record)]
-    if places:
-        db.executemany("INSERT INTO audit_path VALUES(?,?)", places)
+    if len(found) > 1:
+        db.executemany("INSERT INTO audit_path VALUES(?,?)", [(path, values[0]) for path in found])
+    if values[0] % audit_columns.PART == 0:
+        audit_columns.index(db, values[0])
     return head, (values[0], values[3])
 
 
@@ -108,7 +114,7 @@ def kinds(state: State) -> Iterator[tuple[Kind, int]]:
     """Return how many records of each kind there are."""
     files = packed(state.archive)
     done = files[-1].last if files else 0
-    for kind, count in state.rows("SELECT kind, count(*) FROM audit WHERE seq > ? GROUP BY kind", (done,)):
+    for kind, count in state.rows(_KINDS, (done,)):
         if kind is not None:
             yield audit_columns.parse(str(kind)), int(count)
     for file in files:
@@ -229,13 +235,11 @@ def candidates(
 
 def _in_database(state: State, wanted: RecordFilter, first: int, last: int, back: bool) -> Iterator[str]:
     """Yield the texts of candidate records from `first` to `last`."""
-    # The addition keeps SQLite from scanning by number: the index on time is faster here.
     if wanted.since is not None:
-        (found,) = state.rows("SELECT min(seq + 0) FROM audit WHERE time >= ?", (wanted.since,))[0]
-        first = last + 1 if found is None else max(first, int(found))
+        found = audit_index.first_since(state, wanted.since)
+        first = last + 1 if found is None else max(first, found)
     if wanted.until is not None:
-        (found,) = state.rows("SELECT max(seq + 0) FROM audit WHERE time < ?", (wanted.until,))[0]
-        last = min(last, int(found or 0))
+        last = min(last, audit_index.last_before(state, wanted.until) or 0)
     if first <= last:
         ends = (last, first) if back else (first, last)
         yield from _bodies(state, meeting(_parts(state, wanted, back), *ends))

@@ -1,4 +1,8 @@
-"""Indexed columns of the table of audit records: time, session and kind, stored beside each record."""
+"""Columns and index of audit records: time, session, kind and path, by which a search finds a record.
+
+A new record has them in its own row only. Each PART records the index takes them in, many to a page: an entry
+in each of its tables at every call would change four more pages.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,19 @@ _RULE = ("tier", "agent", "key", "pattern")
 
 _FIELDS = ("event", "agent", "tool", "outcome", "by")
 
+
+PART = 256  # records that the index takes in at once
+# What was a record's alone, by number; paths of a record that names several are in the index at once.
+_INDEX = tuple(
+    f"INSERT INTO audit_{name} SELECT {name}, seq FROM audit"
+    f" WHERE seq > ? AND seq <= ? AND {name} IS NOT NULL ON CONFLICT DO NOTHING"
+    for name in ("session", "kind", "path")
+)
+_ADD_PART = (
+    "INSERT INTO audit_part(last, first, since, until) SELECT max(seq), min(seq), min(time), max(time)"
+    " FROM audit WHERE seq > ? AND seq <= ?"
+)
+_NEXT = "SELECT max(seq) FROM (SELECT seq FROM audit WHERE seq > ? ORDER BY seq LIMIT ?) AS part"
 
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
@@ -90,6 +107,21 @@ def named(record: dict[str, Any]) -> list[str]:
 def stored(text: str) -> str:
     """Return the text in a form that every database can store."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def index(db: Database, last: int) -> None:
+    """Take the records up to number `last` into the index that it does not have yet."""
+    (done,) = db.execute("SELECT coalesce(max(last), 0) FROM audit_part").fetchone()
+    for statement in (*_INDEX, _ADD_PART):
+        db.execute(statement, (int(done), last))
+
+
+def index_all(db: Database) -> None:
+    """Take all records into the index, in parts."""
+    last = 0
+    while (found := db.execute(_NEXT, (last, PART)).fetchone()[0]) is not None:
+        last = int(found)
+        index(db, last)
 
 
 def fill(db: Database) -> None:

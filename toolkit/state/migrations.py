@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.private_files import private_file
-from ringfence.toolkit.state.audit_columns import fill
+from ringfence.toolkit.state.audit_columns import fill, index_all
 
 if TYPE_CHECKING:
     from ringfence.toolkit.state.protocol import Database
@@ -56,9 +56,20 @@ STEPS: dict[int, tuple[str, ...]] = {
         "CREATE TABLE unsynced(op INTEGER NOT NULL, boot TEXT NOT NULL, root TEXT NOT NULL,"
         " umask INTEGER NOT NULL, PRIMARY KEY(op))",
     ),
+    7: (
+        "ALTER TABLE audit ADD COLUMN path TEXT",
+        "DROP INDEX audit_time",
+        "DROP INDEX audit_session",
+        "DROP INDEX audit_kind",
+        "CREATE TABLE audit_part(last INTEGER PRIMARY KEY, first INTEGER NOT NULL, since REAL, until REAL)",
+        "CREATE TABLE audit_session(session TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY(session, seq))"
+        " WITHOUT ROWID",
+        "CREATE TABLE audit_kind(kind TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY(kind, seq))"
+        " WITHOUT ROWID",
+    ),
 }
 # Columns to fill in after the statements of a step, and the statements that follow.
-FILL: dict[int, Callable[[Database], None]] = {3: fill}
+FILL: dict[int, Callable[[Database], None]] = {3: fill, 7: index_all}
 LAST: dict[int, tuple[str, ...]] = {
     3: (
         "CREATE INDEX audit_time ON audit(time, seq)",

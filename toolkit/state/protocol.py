@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from ringfence.toolkit.state.audit_segments import Segments
 
-VERSION = 7  # `toolkit.state.migrations` upgrades older ones
+VERSION = 8  # `toolkit.state.migrations` upgrades older ones
 
 
 MEMORY = ":memory:"
@@ -50,10 +50,11 @@ CREATE INDEX recent_minute ON recent(minute);
 CREATE TABLE seen(session TEXT NOT NULL, path TEXT NOT NULL, digest TEXT NOT NULL, at REAL,
     PRIMARY KEY(session, path)) WITHOUT ROWID;
 CREATE TABLE audit(seq INTEGER PRIMARY KEY, body TEXT NOT NULL, prev TEXT NOT NULL, hash TEXT NOT NULL,
-    time REAL, session TEXT, kind TEXT);
-CREATE INDEX audit_time ON audit(time, seq);
-CREATE INDEX audit_session ON audit(session, seq);
-CREATE INDEX audit_kind ON audit(kind, seq);
+    time REAL, session TEXT, kind TEXT, path TEXT);
+CREATE TABLE audit_part(last INTEGER PRIMARY KEY, first INTEGER NOT NULL, since REAL, until REAL);
+CREATE TABLE audit_session(session TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY(session, seq))
+    WITHOUT ROWID;
+CREATE TABLE audit_kind(kind TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY(kind, seq)) WITHOUT ROWID;
 CREATE TABLE audit_path(path TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY(path, seq)) WITHOUT ROWID;
 CREATE TABLE approval(id TEXT PRIMARY KEY, agent TEXT NOT NULL, session TEXT NOT NULL, tool TEXT NOT NULL,
     arguments TEXT NOT NULL, digest TEXT NOT NULL, revision TEXT NOT NULL, rule TEXT, state TEXT NOT NULL,

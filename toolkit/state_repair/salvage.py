@@ -22,7 +22,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.content_files import FILED
 from ringfence.toolkit.history.records import ABORTED, DONE, PARTIAL, PENDING, UNKNOWN
 from ringfence.toolkit.private_files import private_directory, private_file
-from ringfence.toolkit.state.audit_columns import fill
+from ringfence.toolkit.state.audit_columns import fill, index_all
 from ringfence.toolkit.state.errors import no_state, unavailable
 from ringfence.toolkit.state.files import DATABASE, OF
 from ringfence.toolkit.state.process_locks import living
@@ -149,7 +149,8 @@ def _recover(found: Salvage, key: bytes | None, by: str) -> None:
             _name_changes(found, db)
         _take_files(found, db)
         _verify(found, db, key)
-        fill(db)  # search columns, which are computed again
+        fill(db)  # search columns and the index, which are computed again
+        index_all(db)
         record = {"time": time.time(), "event": "state", "outcome": "salvaged", "by": by}
         audit.append(db, {**record, "recovered": found.recovered, "lost": found.lost}, key, BEGINNING)
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -248,7 +249,7 @@ def _is_item(_: str, row: tuple[Any, ...]) -> bool:
 
 # Tables whose loose rows are taken: how many columns they have or had, and what tells a row of theirs.
 _LOOSE: dict[str, tuple[tuple[int, ...], Callable[[str, tuple[Any, ...]], bool]]] = {
-    "audit": ((4, 7), _is_record),
+    "audit": ((4, 7, 8), _is_record),
     "blob": ((4,), _is_content),
     "op": ((12,), _is_change),
     "item": ((15, 16), _is_item),
