@@ -48,14 +48,14 @@ rules:
 def make(root: Path) -> int:
     """Folders three levels deep with files of some 1 KiB; returns how many files have the needle."""
     made = found = 0
-    (root / ".gitignore").write_text("*.pyc\\nnode_modules/\\n/build/\\n")
+    (root / ".gitignore").write_text("*.pyc\nnode_modules/\n/build/\n")
     for n in range(FOLDERS):
         folder = root / f"src/part{n // 100}/package{n % 100}"
         folder.mkdir(parents=True)
         for m in range(FILES):
-            text = f"line of module {m} in package {n}, like others\\n" * 24
+            text = f"line of module {m} in package {n}, like others\n" * 24
             if made % EVERY == 0:
-                text += NEEDLE + "\\n"
+                text += NEEDLE + "\n"
                 found += 1
             name = "needle" if made % EVERY == 0 else "module"
             (folder / f"{name}{m}.{('py', 'md', 'txt', 'json')[m % 4]}").write_text(text)

@@ -104,6 +104,7 @@ class GitignoreRules:
         self._by_last_name = list(last_names.values())
         self._index = NameIndex(last_names)
         self._known: dict[str, tuple[int, ...]] = {}
+        self._unmentioned: set[str] = set()  # names that were looked up, and that no line ends with
 
     def ignores(self, path: str, directory: bool) -> bool | None:
         """Whether a path, relative to the file's directory, is ignored; None if no line matches it.
@@ -122,19 +123,22 @@ class GitignoreRules:
 
     def mentions(self, names: Collection[str]) -> bool:
         """Whether a line may match a path that ends with one of these names."""
-        found = set(map(self._known.get, names))
-        return any(map(self._ending_with, names)) if None in found else any(found)
+        return not self._unmentioned.issuperset(names) and any(map(self._ending_with, names))
 
     def _ending_with(self, name: str) -> tuple[int, ...]:
         """Return the lines whose last name matches, the last one first."""
-        found = self._known.get(name)
+        found = () if name in self._unmentioned else self._known.get(name)
         if found is None:
             fits = self._index.find(self._compared(name))
             lines = [line for index in fits for line in self._by_last_name[index]]
             found = tuple(sorted(lines, reverse=True))
-            if len(self._known) >= _MAX_NAMES:
+            if len(self._known) + len(self._unmentioned) >= _MAX_NAMES:
                 self._known.clear()
-            self._known[name] = found
+                self._unmentioned.clear()
+            if found:
+                self._known[name] = found
+            else:
+                self._unmentioned.add(name)
         return found
 
     def _compared(self, name: str) -> str:
@@ -154,11 +158,6 @@ def is_ignored(rules: Applied, path: str, directory: bool) -> bool:
         if found is not None:
             return found
     return False
-
-
-def are_mentioned(rules: Applied, names: Collection[str]) -> bool:
-    """Whether any of these names in one directory may be Git's own or ignored; False is certain."""
-    return GIT in names or any(own.mentions(names) for _, own in rules)
 
 
 def _lines(text: str) -> Iterator[str]:

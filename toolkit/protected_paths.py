@@ -6,8 +6,7 @@ Pure, except that it resolves the links to protected files. Every path is checke
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from operator import itemgetter
+from collections.abc import Iterator
 
 from ringfence.policy.byte_names import from_disk
 from ringfence.policy.patterns.syntax import Fold, Folding, folded
@@ -22,7 +21,7 @@ ASIDE = (".", "-")  # what follows a log's name in the names of its rotated copi
 
 _MAX_LINKS = 40  # as many as the kernel follows
 _FIRST = frozenset((OWN_DIRECTORY[0], TASKS[0]))  # case folding maps no other character to these
-_first_of = itemgetter(0)
+_OWN_BEGINS, _TASKS_BEGIN = f"/{OWN_DIRECTORY[0]}", f"/{TASKS[0]}"
 
 
 class Protection:
@@ -126,9 +125,11 @@ class Protection:
         own = folded(name, self._fold)
         return own.startswith(TEMPORARY) or (path == paths.ROOT and own in (OWN_DIRECTORY, TASKS))
 
-    def may_hide(self, names: Iterable[str]) -> bool:
-        """Whether `hides` may hold for one of these names in some directory; False is certain."""
-        return not _FIRST.isdisjoint(map(_first_of, names))
+    def may_hide(self, names: str) -> bool:
+        """Whether `hides` may hold for one of these names, each between slashes, in some directory; False is
+        certain.
+        """
+        return _OWN_BEGINS in names or _TASKS_BEGIN in names
 
 
 def links_to(absolute: str) -> Iterator[str]:

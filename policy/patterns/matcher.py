@@ -148,8 +148,11 @@ class Matcher:
 
         Names that no pattern distinguishes are compared once.
         """
-        known = dict(zip(map(self._kinds_of.get, names), names, strict=True))
-        return {self.leaf(state, name) for name in (names if None in known else known.values())}
+        kinds = set(map(self._kinds_of.get, names))
+        if None in kinds:
+            return {self.leaf(state, name) for name in names}
+        known = state.files.get
+        return {known(kind) or self._leaf(state, kind) for kind in kinds}  # type: ignore[arg-type]
 
     def inside(self, path: str) -> MatcherState:
         """Return the state from which `step` leads to the names directly in a directory."""

@@ -266,6 +266,10 @@ class NameMatcher:
             at += size
         return at <= end or self._single
 
+    def may_fit(self, text: str) -> bool:
+        """Whether one of many names may match, all between slashes in a text; False is certain."""
+        return not self._plain or (f"/{self._head}" in text and f"{self._tail}/" in text)
+
     def among(self, names: Iterable[str]) -> list[str]:
         """Return the names that match."""
         if self._middle or self._single or not self._plain:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ringfence.policy import Amount
 from ringfence.toolkit.plan.content import StreamedContent, digest_of, held
-from ringfence.toolkit.plan.entries import DIRECTORY, FILE, LINK, OTHER, SET_ID, Entry, Place, Stat
+from ringfence.toolkit.plan.entries import DIRECTORY, FILE, LINK, OTHER, SET_ID, Entry, FileNames, Place, Stat
 from ringfence.toolkit.plan.metadata import Metadata
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ __all__ = [
     "Entry",
     "Failed",
     "Failure",
+    "FileNames",
     "MakeDirectory",
     "MakeLink",
     "Move",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal, NamedTuple
 
 FILE, DIRECTORY, LINK, OTHER = "file", "directory", "link", "other"
@@ -22,6 +23,24 @@ class Stat(NamedTuple):
     links: int = 1
     target: str | None = None
     identity: str = ""
+
+
+class FileNames(NamedTuple):
+    """Names of the files in one directory. `text` has each between slashes, so one search in it tells whether
+    any begins or ends with something.
+    """
+
+    names: Collection[str]
+    text: str
+
+    @classmethod
+    def of(cls, names: Collection[str]) -> FileNames:
+        """Return these names with their text."""
+        return cls(names, f"/{'/'.join(names)}/")
+
+    def has(self, name: str) -> bool:
+        """Whether a file has this name."""
+        return f"/{name}/" in self.text
 
 
 class Entry(NamedTuple):

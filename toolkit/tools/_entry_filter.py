@@ -13,7 +13,7 @@ from ringfence.policy.patterns.name_index import NameMatcher
 from ringfence.policy.patterns.syntax import CROSS, Branch, PatternError, parse
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.paths import ROOT
-from ringfence.toolkit.plan.changes import DIRECTORY, Entry
+from ringfence.toolkit.plan.changes import DIRECTORY, Entry, FileNames
 
 _KNOWN = 256  # directories in which is remembered what a name has to match
 
@@ -34,14 +34,19 @@ class Names:
         above, _, name = entry.path.rpartition("/")
         return any(_is(last, name) for last in self._lasts(above or ROOT, entry.stat.kind == DIRECTORY))
 
-    def among(self, path: str, files: list[str]) -> Collection[str]:
+    def among(self, path: str, files: FileNames) -> Collection[str]:
         """Return those of the files in the directory at `path` that the pattern names."""
-        lasts = self._lasts(path, False)
+        lasts, names = self._lasts(path, False), files.names
         if None in lasts:
-            return files
-        if "\\" in "".join(files):
-            return {name for name in files if any(_is(last, name) for last in lasts)}
-        return {name for last in lasts if last is not None for name in last.among(files)}
+            return names
+        if "\\" in files.text:
+            return {name for name in names if any(_is(last, name) for last in lasts)}
+        return {
+            name
+            for last in lasts
+            if last is not None and last.may_fit(files.text)
+            for name in last.among(names)
+        }
 
     def _lasts(self, path: str, directory: bool) -> list[_Segment]:
         """Return what a name in the directory at `path` has to match: one of these segments."""

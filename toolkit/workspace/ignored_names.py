@@ -7,14 +7,14 @@ Reads the files whether or not the agent may, and shows nothing of them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.gitignore_rules import GITIGNORE, Applied, GitignoreRules, are_mentioned, is_ignored
-from ringfence.toolkit.plan.entries import FILE, Stat
+from ringfence.toolkit.gitignore_rules import GIT, GITIGNORE, Applied, GitignoreRules, is_ignored
+from ringfence.toolkit.plan.entries import FileNames
 from ringfence.toolkit.storage.backend import Folder, Spot, at
 from ringfence.toolkit.workspace.workspace import Workspace
 
@@ -37,9 +37,9 @@ class IgnoredHere(NamedTuple):
         """Whether a name is ignored."""
         return is_ignored(self.rules, self.above + name, directory)
 
-    def may_hold(self, names: Collection[str]) -> bool:
+    def may_hold(self, files: FileNames) -> bool:
         """Whether one of these names may be ignored; False is certain."""
-        return are_mentioned(self.rules, names)
+        return files.has(GIT) or any(own.mentions(files.names) for _, own in self.rules)
 
 
 @dataclass(slots=True)
@@ -63,14 +63,13 @@ class IgnoredNames:
                 break
         self._way = [(top, rules)]
 
-    def within(self, path: str, folder: Folder, found: list[tuple[str, Stat]]) -> IgnoredHere:
-        """Return which names in the open directory at `path` are ignored. `found` are all its entries. Raises
-        CallError.
+    def within(self, path: str, folder: Folder, size: int | None) -> IgnoredHere:
+        """Return which names in the open directory at `path` are ignored. `size` is that of its file with
+        rules, as far as it is known; None if it has none. Raises CallError.
         """
         while self._way[-1][0] != path and not paths.is_below(path, self._way[-1][0]):
             self._way.pop()
         rules = self._way[-1][1]
-        size = next((stat.size or 0 for name, stat in found if name == GITIGNORE and stat.kind == FILE), None)
         if size is not None and size > MAX_BYTES:
             self.note_unused(paths.child(path, GITIGNORE))
         elif size is not None:

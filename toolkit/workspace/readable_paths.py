@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, repeat
+from operator import itemgetter
 from typing import Protocol
 
 from ringfence.policy import Effect, Need
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.entries import DIRECTORY, Entry, Place, Stat
+from ringfence.toolkit.gitignore_rules import GITIGNORE
+from ringfence.toolkit.plan.entries import DIRECTORY, FILE, Entry, FileNames, Place, Stat
 from ringfence.toolkit.storage.backend import Folder, Spot
 from ringfence.toolkit.storage.tree_walk import Choose, OnError, Refuse
 from ringfence.toolkit.workspace.ignored_names import IgnoredHere, IgnoredNames
@@ -59,8 +61,8 @@ class View(Protocol):
         """Whether something below a directory may be read."""
 
 
-# From a directory's path and the names of its files to those that a walk has to yield.
-Wanted = Callable[[str, list[str]], Collection[str]]
+# From a directory's path and its files to the names of those that a walk has to yield.
+Wanted = Callable[[str, FileNames], Collection[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,8 @@ class Look:
     kinds_only: bool = False
     wanted: Wanted | None = None
 
+
+_FILE = Stat(FILE)
 
 # Reasons why a walk does not enter a directory, by the code of the error.
 NOT_ENTERED = {
@@ -136,7 +140,7 @@ def readable_files(view: View, files: Iterable[str]) -> set[str]:
     found: set[str] = set()
     for above, group in groupby(files, paths.parent):
         here = list(group)
-        names = [path.rpartition("/")[2] for path in here]
+        names = FileNames.of([path.rpartition("/")[2] for path in here])
         if _all_shown(view, above, names, None):
             found.update(here)
         else:
@@ -195,33 +199,47 @@ def _judged(view: View, path: str, folder: Folder, look: Look, effects: dict[str
     The directory is listed at once, so that an error occurs before it counts as entered.
     """
     # Where a store sends names and stats together, its folders have no `kinds`.
-    found = getattr(folder, "kinds", folder.scan)() if look.kinds_only else folder.scan()
+    kinds = getattr(folder, "kinds", None) if look.kinds_only else None
+    plain, found = ([], folder.scan()) if kinds is None else kinds()
     unnamed = getattr(folder, "left_out", ())
     if unnamed and view.read_effect(path, True) is not Effect.DENY:
         view.left_out += [(path, name) for name in unnamed]
-    ignored = look.ignored.within(path, folder, found) if look.ignored is not None else None
-    files = [name for name, stat in found if stat.kind != DIRECTORY]
-    if not _all_shown(view, path, files, ignored):
-        return _each(view, path, found, ignored, effects)
-    wanted = files if look.wanted is None else look.wanted(path, files)
-    if len(files) == len(found):
-        above = paths.child(path, "")
-        if look.wanted is not None:
-            found = [row for row in found if row[0] in wanted] if wanted else []
-        return (Entry(above + name, stat) for name, stat in found)
-    return _each(view, path, found, ignored, effects, wanted)
+    files = FileNames.of(plain + [name for name, stat in found if stat.kind != DIRECTORY])
+    ignored = None
+    if look.ignored is not None:
+        size = _size_of(GITIGNORE, plain, found) if files.has(GITIGNORE) else None
+        ignored = look.ignored.within(path, folder, size)
+    shown = _all_shown(view, path, files, ignored)
+    if shown and look.wanted is not None:
+        wanted = look.wanted(path, files)
+        if wanted is not files.names:
+            plain = [name for name in plain if name in wanted] if wanted else []
+            found = [row for row in found if row[0] in wanted or row[1].kind == DIRECTORY]
+    if not plain and not found:
+        return iter(())
+    if plain:
+        found = sorted([*zip(plain, repeat(_FILE)), *found], key=itemgetter(0))
+    elif kinds is not None:
+        found.sort(key=itemgetter(0))
+    return _each(view, path, found, ignored, effects, shown=shown)
 
 
-def _all_shown(view: View, path: str, files: list[str], ignored: IgnoredHere | None) -> bool:
+def _size_of(file: str, plain: list[str], found: list[tuple[str, Stat]]) -> int | None:
+    """Return the size of a regular file, 0 where it is not known; None if the name is another entry's."""
+    stat = _FILE if file in plain else dict(found)[file]
+    return stat.size or 0 if stat.kind == FILE else None
+
+
+def _all_shown(view: View, path: str, files: FileNames, ignored: IgnoredHere | None) -> bool:
     """Whether all these files in a directory are allowed and none is ignored or hidden; False may be wrong.
 
     Most directories are like that, and then no file is judged by itself.
     """
     if any(place.real != place.named for place, _ in view.places.values()):
         return False  # each path has two names
-    if (ignored is not None and ignored.may_hold(files)) or view.workspace.may_hide(files):
+    if (ignored is not None and ignored.may_hold(files)) or view.workspace.may_hide(files.text):
         return False
-    return view.allows_files(path, files)
+    return view.allows_files(path, files.names)
 
 
 def _each(  # noqa: PLR0913  what `_judged` found, one by one
@@ -230,20 +248,17 @@ def _each(  # noqa: PLR0913  what `_judged` found, one by one
     found: list[tuple[str, Stat]],
     ignored: IgnoredHere | None,
     effects: dict[str, Effect],
-    shown: Collection[str] | None = None,
+    *,
+    shown: bool,
 ) -> Iterator[Entry]:
-    """Yield the entries of a directory that may be read or searched; `shown` are all its files to be yielded,
-    where none has to be judged.
-    """
+    """Yield the entries of a directory that may be read or searched; if `shown`, all files may be."""
     linked = any(place.real != place.named for place, _ in view.places.values())
     judge, hides = view.within(path), view.workspace.hides
     above = paths.child(path, "")
-    chosen = None if shown is None else frozenset(shown)
     for name, stat in found:
         directory = stat.kind == DIRECTORY
-        if chosen is not None and not directory:
-            if name in chosen:
-                yield Entry(above + name, stat)
+        if shown and not directory:
+            yield Entry(above + name, stat)
             continue
         effect = view.read_effect(above + name, directory) if linked else judge(name, directory)
         if effect is Effect.DENY and not (directory and view.opens(above + name)):

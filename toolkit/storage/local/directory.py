@@ -12,7 +12,7 @@ from stat import S_ISLNK
 
 from ringfence.policy.byte_names import from_disk, to_disk
 from ringfence.toolkit import paths
-from ringfence.toolkit.plan.entries import DIRECTORY, FILE, LINK, OTHER, Stat
+from ringfence.toolkit.plan.entries import DIRECTORY, LINK, OTHER, Stat
 from ringfence.toolkit.storage.backend import path_changed
 from ringfence.toolkit.storage.local.entries import (
     LIST,
@@ -65,18 +65,23 @@ class LocalFolder:
         found.sort(key=itemgetter(0))
         return found
 
-    def kinds(self) -> list[tuple[str, Stat]]:
-        """Return name and kind of each entry, by name, without looking at each: the directory has both."""
+    def kinds(self) -> tuple[list[str], list[tuple[str, Stat]]]:
+        """Return the names of the regular files, and name and kind of all other entries, in no order; looks
+        at no entry, because the directory has both.
+        """
+        others: list[os.DirEntry[str]] = []
         with errors(paths.join(self.names)), os.scandir(self._open()) as entries:
-            found = [
-                (entry.name, _FILE if entry.is_file(follow_symlinks=False) else _kind_of(entry))
+            # One list, and no tuple for each file: most entries are files that the caller leaves out.
+            files = [
+                entry.name
                 for entry in entries
+                if entry.is_file(follow_symlinks=False) or others.append(entry)  # type: ignore[func-returns-value]
             ]
-        every = "".join([name for name, _ in found])
+            kinds = [(from_disk(entry.name), _kind_of(entry)) for entry in others]
+        every = "".join(files)
         if not every.isascii() or "\\" in every:
-            found = [(from_disk(name), kind) for name, kind in found]
-        found.sort(key=itemgetter(0))
-        return found
+            files = list(map(from_disk, files))
+        return files, kinds
 
     def read(self, name: str, limit: int | None, judged: Stat | None) -> bytes:
         """Return the bytes of a regular file in the directory, as `Local.read` does, without a spot."""
@@ -130,7 +135,7 @@ class LocalFolder:
         return self.fd
 
 
-_FILE, _DIRECTORY, _LINK, _OTHER = map(Stat, (FILE, DIRECTORY, LINK, OTHER))
+_DIRECTORY, _LINK, _OTHER = map(Stat, (DIRECTORY, LINK, OTHER))
 
 
 def _kind_of(entry: os.DirEntry[str]) -> Stat:
