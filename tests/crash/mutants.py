@@ -31,7 +31,7 @@ def record_after() -> None:
         class Later:
             redo = history.redo
 
-            def begin(self, operation: Any, items: Any, usage: Any, guard: Any) -> int:
+            def begin(self, operation: Any, items: Any, usage: Any, guard: Any, logged: bool) -> int:
                 guard()
                 kept.extend(items)
                 return 0
@@ -57,9 +57,9 @@ def record_before() -> None:
         class Sure:
             redo = history.redo
 
-            def begin(self, operation: Any, items: Any, usage: Any, guard: Any) -> int:
+            def begin(self, operation: Any, items: Any, usage: Any, guard: Any, logged: bool) -> int:
                 kept = list(items)
-                op: int = history.begin(operation, kept, usage, guard)
+                op: int = history.begin(operation, kept, usage, guard, logged)
                 with history._state.transaction() as db:
                     db.execute("UPDATE op SET state = 'done' WHERE id = ?", (op,))
                     db.execute("UPDATE item SET state = 'done' WHERE op = ?", (op,))

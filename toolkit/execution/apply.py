@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
 from functools import partial
 
 from ringfence.policy import Amount
@@ -57,10 +56,8 @@ def apply(  # noqa: PLR0913  one operation's parts, named by the caller
         _check_modes(plan.changes, workspace)
         maker.intent.read_large_contents(numbered)
         logged = history.redo.in_use and is_loggable(plan, workspace.backend.traits)
-        if logged:
-            operation = replace(operation, logged=True)
         with nullcontext() if logged else _early(plan, maker, workspace.writable(), spots):
-            op = _begin(maker, numbered, workspace, history, operation, usage, guard)
+            op = _begin(maker, numbered, workspace, history, operation, usage, guard, logged)
             try:
                 with history.redo.later(op, size_of(plan)) if logged else nullcontext():
                     return _carry_out(Outcome(op, logged), plan, numbered, maker, workspace, history)
@@ -135,6 +132,7 @@ def _begin(  # noqa: PLR0913  what `apply` got, to begin with
     operation: Operation,
     usage: dict[str, Amount],
     guard: Callable[[], None],
+    logged: bool,
 ) -> int:
     """Commit the intent. If another call has an open intent at the same path, wait for it, or recover it if
     its process is dead.
@@ -143,7 +141,7 @@ def _begin(  # noqa: PLR0913  what `apply` got, to begin with
     while True:
         try:
             items = (item for change, _ in numbered for item in maker.intent.items(change))
-            return history.begin(operation, items, usage, guard)
+            return history.begin(operation, items, usage, guard, logged)
         except Busy:
             if history.orphans():
                 from ringfence.toolkit.execution.recovery import recover

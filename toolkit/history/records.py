@@ -95,8 +95,7 @@ class Operation:
     """The call behind an intent: who is about to change something, and why.
 
     `planned` is the history's position before the plan read the files; None: nobody can have changed them.
-    `timed`: a limit counts what is changed in an hour or a day. `logged`: recovery makes the change again
-    after a power cut, so its files are synced later.
+    `timed`: a limit counts what is changed in an hour or a day.
     """
 
     call: str
@@ -108,4 +107,3 @@ class Operation:
     undoes: str | None = None
     planned: Position | None = None
     timed: bool = False
-    logged: bool = False

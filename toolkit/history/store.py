@@ -91,12 +91,14 @@ class History:
         items: Iterable[Item],
         usage: dict[str, Amount],
         guard: Callable[[], None],
+        logged: bool = False,
     ) -> int:
         """Commit intent and old content; return the operation's number.
 
-        `guard` runs in the same transaction, so that two calls cannot both use the rest of a limit. Raises
-        CallError `history_unavailable`, or `path_changed` if another call has an open intent at the same
-        path, or has changed it since the position `operation.planned`.
+        `guard` runs in the same transaction, so that two calls cannot both use the rest of a limit. `logged`:
+        recovery makes the change again after a power cut, so its files are synced later. Raises CallError
+        `history_unavailable`, or `path_changed` if another call has an open intent at the same path, or has
+        changed it since the position `operation.planned`.
         """
         self._catch_up()
         with self.redo.giving_up(), self._state.transaction(durable=self._durable) as db:
@@ -118,7 +120,7 @@ class History:
                     db.execute("INSERT INTO caught VALUES(?,?,?)", (name, op, item.path))
                     quarantined.add(name)
             keeping.flush()
-            if operation.logged:
+            if logged:
                 self.redo.add(db, op)
             elif taken.any_unsynced:
                 self.redo.sync_before(db)
