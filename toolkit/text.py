@@ -113,6 +113,12 @@ def escape(s: str, newlines: bool = False) -> str:
     )
 
 
+def escaped(names: list[str]) -> list[str]:
+    """Return each of these names as `escape` does; most have nothing to escape in any of them."""
+    every = "".join(names)
+    return names if every.isascii() and every.isprintable() else [escape(name) for name in names]
+
+
 def quoted(words: str) -> str:
     """Return a foreign text in one line: escaped, in quotation marks, and cut to a length."""
     shown = escape(words)

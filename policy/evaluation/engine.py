@@ -267,11 +267,12 @@ class Engine:
         """
         query = self._queries.get((agent, tool, action)) or self._query(agent, tool, action)
         machine = self._machines.get(fold) or self._machine(fold)
+        allow = Effect.ALLOW  # to look it up takes as long as the rest of a name
         for found in machine.leaves(machine.inside(path), names):
             first = found.first
             known = first[1] if first[0] == query.number else found.memo.get(query.number)
             verdict = self._judged(machine, found, query) if known is None else known
-            if verdict[0] is not Effect.ALLOW:  # type: ignore[index]
+            if verdict[0] is not allow:  # type: ignore[index]
                 return False
         return True
 

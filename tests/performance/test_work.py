@@ -25,14 +25,14 @@ COUNTED = Path(__file__).with_name("counted.py")
 # the intent if it is replaced, for what the new file gets. One statement of each change is for where the
 # history is, by which a plan that another call has overtaken is refused.
 AT_MOST = {
-    "create_file": (17, 3, 670),
-    "read_file": (5, 1, 300),
-    "get_file_info": (4, 0, 270),
-    "edit_file": (18, 8, 890),
-    "list_directory": (4, 2, 750),
-    "copy_file": (18, 5, 780),
-    "move_file": (20, 3, 880),
-    "delete_file": (17, 9, 830),
+    "create_file": (16, 3, 655),
+    "read_file": (4, 1, 285),
+    "get_file_info": (3, 0, 257),
+    "edit_file": (17, 8, 875),
+    "list_directory": (3, 2, 640),
+    "copy_file": (18, 5, 765),
+    "move_file": (20, 3, 860),
+    "delete_file": (16, 9, 820),
 }
 
 # Transactions, those that wait for the disk, and syncs of files and directories. The file of a single write

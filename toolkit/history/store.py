@@ -506,6 +506,8 @@ def _state_of(states: dict[int, str]) -> str:
 
 
 def _remember(db: Database, seen: dict[tuple[str, str], str]) -> None:
+    if not seen:
+        return
     at = time.time()
     known = [(*_key(*place), digest, at) for place, digest in seen.items() if digest != UNSEEN]
     if known:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -67,7 +67,7 @@ class Attempt:
     context: Context
     policy: Policy  # read once: the policy at the call's start, without what has ended, judges it to its end
     call: ToolCall
-    name: str = field(default_factory=lambda: "c-" + secrets.token_hex(6))
+    name: str = field(default_factory=lambda: f"c-{os.urandom(6).hex()}")
     started: float = field(init=False)
     tool: Tool | None = None
     arguments: dict[str, Any] = field(default_factory=dict)

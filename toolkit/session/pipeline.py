@@ -160,7 +160,7 @@ def _first_needs(attempt: Attempt, needs: list[Need], progress: Progress) -> lis
     if found is not None:
         return [found]
     named = attempt.named[0]
-    return resolve.by_name("read", named) if resolve.is_denied(attempt, "read", named) else needs
+    return resolve.by_name("read", named) if attempt.denies("read", named) else needs
 
 
 def _stop_if_denied(attempt: Attempt) -> None:

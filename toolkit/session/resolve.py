@@ -197,7 +197,7 @@ def _outside(attempt: Attempt, error: CallError, text: str) -> CallError:
 
 def _deny_by_name(attempt: Attempt, action: str, path: str) -> None:
     # The kind is not known yet, so a path is denied here only if it is denied as a file and as a directory.
-    if not is_denied(attempt, action, path):
+    if not attempt.denies(action, path):
         return
     if not (attempt.known_tool.walks and attempt.opens_below(path)):
         raise _denied(attempt, action, path)
@@ -208,16 +208,11 @@ def by_name(action: str, path: str) -> list[Need]:
     return [Need(action, path)]
 
 
-def is_denied(attempt: Attempt, action: str, path: str) -> bool:
-    """Whether a path is denied by its name: as a file, as a directory, and for every kind of write."""
-    return attempt.denies(action, path)
-
-
 def _denied_instead(attempt: Attempt, error: CallError, path: str) -> CallError:
     """Return a denial instead of an error at a path that is denied by its name: the error would reveal what
     exists.
     """
-    if error.code in _UNANSWERED or not (attempt.known_tool.walks and is_denied(attempt, "read", path)):
+    if error.code in _UNANSWERED or not (attempt.known_tool.walks and attempt.denies("read", path)):
         return error
     return _denied(attempt, "read", path)
 

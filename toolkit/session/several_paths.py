@@ -59,7 +59,7 @@ def _resolve(attempt: Attempt, key: str, text: str, *, again: bool) -> None:
         return  # the same path in another spelling
     attempt.named.append(path)
     resolve.guard(attempt.context.workspace, path, "read")
-    if resolve.is_denied(attempt, "read", path):
+    if attempt.denies("read", path):
         raise resolve.denied(attempt, resolve.by_name("read", path))
     place, _ = attempt.places[key] = resolve.place_of(attempt, text, names, path, "paths")
     needs = resolve.needs_at(attempt, "read", place)

@@ -15,12 +15,6 @@ if TYPE_CHECKING:
     from ringfence.toolkit.state.protocol import Database
 
 
-_RULE = ("tier", "agent", "key", "pattern")
-
-
-_FIELDS = ("event", "agent", "tool", "outcome", "by")
-
-
 PART = 256  # records that the index takes in at once
 # What was a record's alone, by number; paths of a record that names several are in the index at once.
 _INDEX = tuple(
@@ -72,15 +66,16 @@ def kind_of(record: dict[str, Any]) -> str:
     decision = decision if isinstance(decision, dict) else {}
     rule = decision.get("rule")
     # If a limit decided, no rule did.
-    decided = (
-        [rule.get(part) for part in _RULE] if isinstance(rule, dict) and not decision.get("limit") else None
-    )
-    values = [record.get(name) for name in _FIELDS]
-    if record.get("outcome") == "unknown_tool":
-        values[2] = None  # the number of unknown names is unbounded
+    decided = None
+    if isinstance(rule, dict) and not decision.get("limit"):
+        decided = rule.get("tier"), rule.get("agent"), rule.get("key"), rule.get("pattern")
+    field, outcome = record.get, record.get("outcome")
+    tool = None if outcome == "unknown_tool" else field("tool")  # the number of unknown names is unbounded
+    kind: tuple[Any, ...]
+    kind = field("event"), field("agent"), tool, outcome, field("by"), decision.get("effect"), decided
     would = record.get("would")
-    tried = [would.get("effect")] if isinstance(would, dict) else []
-    kind = (*values, decision.get("effect"), None if decided is None else tuple(decided), *tried)
+    if isinstance(would, dict):
+        kind = (*kind, would.get("effect"))
     try:
         return _text(kind)
     except TypeError:  # values that no record of ours has cannot be remembered

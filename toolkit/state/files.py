@@ -25,12 +25,12 @@ class OpenedFiles:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._paths = [os.path.join(folder, name) for name in (LOG, INDEX)]
         self._database = os.path.join(folder, DATABASE)
         info = os.stat(self._database)
         self._known = (info.st_dev, info.st_ino)
         self._size = info.st_size
-        self._beside = [_identity(path) for path in self._paths]
+        beside = [os.path.join(folder, name) for name in (LOG, INDEX)]
+        self._beside = [(path, _identity(path)) for path in beside]
 
     def check(self) -> bool:
         """Whether the database's file is at least as long as at the last check.
@@ -46,8 +46,9 @@ class OpenedFiles:
             raise wrong("replaced")
         if not info.st_size:
             raise wrong("emptied")
-        if [_identity(path) for path in self._paths] != self._beside:
-            raise wrong("log")
+        for path, known in self._beside:
+            if _identity(path) != known:
+                raise wrong("log")
         return info.st_size >= self._size
 
     def is_shorter(self) -> None:

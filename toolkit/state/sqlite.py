@@ -92,7 +92,8 @@ class SqliteState:
         self._lock.acquire()
         try:
             self.check()
-            self._set_durability(durable)
+            if durable is not self._durable:
+                self._set_durability(durable)
             self.db.execute("BEGIN IMMEDIATE")
         except BaseException as error:
             import sqlite3
@@ -122,18 +123,16 @@ class SqliteState:
             if failed is not None:
                 raise failed
         finally:
-            self._begin_moving()
+            if self._commits >= _OFTEN and self.folder is not None:
+                self._begin_moving()
             self._lock.release()
 
     def _set_durability(self, durable: bool) -> None:
-        if durable is not self._durable:
-            self._durable = None  # unknown until it is set
-            self.db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
-            self._durable = durable
+        self._durable = None  # unknown until it is set
+        self.db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+        self._durable = durable
 
     def _begin_moving(self) -> None:
-        if self._commits < _OFTEN or self.folder is None:
-            return
         self._commits = 0
         if self._moving is None or not self._moving.is_alive():
             moving = threading.Thread(target=self._move_log, name="ringfence-log", daemon=True)

@@ -79,12 +79,17 @@ class Tool:
     @property
     def safety(self) -> str:
         """Return "safe" if the tool only reads, else "moderate"."""
-        return "safe" if {action for action, _ in self.needs} <= {"read"} else "moderate"
+        return _safety(self.needs)
 
     @property
     def plan(self) -> Planner:
         """The function from arguments, defaults filled in, and a view to a plan. Imported at first use."""
         return _planner(self.name)
+
+
+@functools.cache
+def _safety(needs: tuple[tuple[str, str], ...]) -> str:
+    return "safe" if {action for action, _ in needs} <= {"read"} else "moderate"
 
 
 class _Tools(Mapping[str, Tool]):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit import paths
 from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Entry, Plan, Stat
-from ringfence.toolkit.text import escape, plural, rfc3339, size
+from ringfence.toolkit.text import escaped, plural, rfc3339, size
 from ringfence.toolkit.tools import _messages, preconditions
 from ringfence.toolkit.tools._narrowing import Tally
 
@@ -38,10 +38,13 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         f"Total: {plural(directories, 'directory', 'directories')}, {plural(len(kept) - directories, 'file')}"
     )
     shown = [(entry.path[at:], entry) for entry in kept[:MAX_SHOWN]]
+    written = zip(escaped([name for name, _ in shown]), kept, strict=False)
     if names_only:
-        rows = [_name_row(name, entry.stat) for name, entry in shown]
+        rows = [
+            f"[DIR]  {name}/" if entry.stat.kind == DIRECTORY else f"[FILE] {name}" for name, entry in written
+        ]
     else:
-        rows = [_row(name, entry, view) for name, entry in shown]
+        rows = [_row(name, entry, view) for name, entry in written]
     if len(kept) > MAX_SHOWN:
         tally = Tally(place.real)
         for entry in kept:
@@ -63,16 +66,12 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     )
 
 
-def _name_row(name: str, stat: Stat) -> str:
-    return f"[DIR]  {escape(name)}/" if stat.kind == DIRECTORY else f"[FILE] {escape(name)}"
-
-
 def _row(name: str, entry: Entry, view: View) -> str:
     if entry.stat.kind == DIRECTORY:
-        return _name_row(name, entry.stat)
+        return f"[DIR]  {name}/"
     target = _messages.link_target(entry, view) if entry.stat.kind == LINK else None
     arrow = f" -> {target}" if target else ""
-    return f"[FILE] {escape(name)}{arrow}  {size(entry.stat.size)}"
+    return f"[FILE] {name}{arrow}  {size(entry.stat.size)}"
 
 
 def _listed(shown: list[tuple[str, Entry]], names_only: bool) -> dict[str, Any]:

@@ -95,7 +95,10 @@ def listed(view: View, path: str, folder: Folder, *, kinds_only: bool = False) -
     """
     effects: dict[str, Effect] = {}
     for entry in _judged(view, path, folder, Look(kinds_only=kinds_only), effects):
-        effect = effects.pop(entry.path, Effect.ALLOW) if effects else Effect.ALLOW
+        effect = effects.pop(entry.path, None)
+        if effect is None:
+            yield entry
+            continue
         need = None
         if effect is Effect.DENY:
             found = first_below(view, folder.spot(entry.name), entry.path)
