@@ -62,6 +62,7 @@ class Intent:
             entry.path for tree in quarantined.values() for entry in tree.entries
         )
         self._names: dict[int, str] = {}
+        self._staying: dict[int, bool] = {}
         self._ahead: ReadAhead | None = None
         self._streams: dict[str, StreamedContent] = {}
         self._moved: dict[str, bytes | StreamedContent | None] = {}  # read before the transaction
@@ -184,6 +185,11 @@ class Intent:
 
     def stays(self, change: Delete) -> bool:
         """Whether a deleted entry stays in the quarantine as it is, at the cost of one rename."""
+        if id(change) not in self._staying:
+            self._staying[id(change)] = self._stays(change)
+        return self._staying[id(change)]
+
+    def _stays(self, change: Delete) -> bool:
         if not is_streamed(change.path, self._backend.traits):
             return False
         files = [entry.stat for entry in (Entry(change.path, change.stat), *change.entries)]
@@ -197,14 +203,16 @@ class Intent:
 
         None for a file too large to store, to whose loss a person has agreed.
         """
+        # A write through another name of the same file would change the quarantined one, too.
+        alone = stays and entry.stat.links <= 1
+        if alone and entry.path in digests:
+            return digests[entry.path]
         if not is_restorable(entry.path, entry.stat, self._backend.traits):
             return None
         if not stays:
             return self._read(entry.path, entry.stat)
-        # A write through another name of the same file would change the quarantined one, too.
-        if entry.stat.links > 1:
-            return self._stream(entry.path, entry.stat)
-        return digests.get(entry.path) or self._stream(entry.path, entry.stat).digest
+        content = self._stream(entry.path, entry.stat)
+        return content.digest if alone else content
 
     def read_large_contents(self, numbered: list[tuple[Change, int]]) -> None:
         """Read large content before the intent's transaction, so that other calls need not wait for it."""

@@ -6,6 +6,7 @@ A remote database gets one request for many items; only a few megabytes wait in 
 from __future__ import annotations
 
 import zlib
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.errors import CallError
@@ -22,6 +23,10 @@ _SMALL = 64
 # Up to this many bytes: a compression window that holds all of them, and the memory for tables.
 _TABLES = (8 << 10, 13, 6), (16 << 10, 14, 7)
 _BATCH, _BYTES = 64, 4 << 20
+_COLUMNS = (
+    *("op", "n", "kind", "path", "path2", "type", "before", "after", "mode", "target", "size", "grown"),
+    *("identity", "temporary", "state", "metadata"),
+)
 
 
 class IntentWriter:
@@ -36,10 +41,16 @@ class IntentWriter:
     def add(self, n: int, item: Item, state: str) -> None:
         """Add step `n` of the operation, with its content, in a state; rows are written in batches."""
         before, after = self._noted(item.before), self._noted(item.after)
-        what = (self._op, n, item.kind, item.path, item.path2, item.type, before, after)
         self._rows.append(
             (
-                *what,
+                self._op,
+                n,
+                item.kind,
+                item.path,
+                item.path2,
+                item.type,
+                before,
+                after,
                 item.mode,
                 item.target,
                 item.size,
@@ -66,8 +77,14 @@ class IntentWriter:
                     [(digest, length(content), *self._packed(content)) for digest, content in new],
                 )
         if self._rows:
-            self._db.executemany("INSERT INTO item VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", self._rows)
+            self._insert(self._rows)
         self._rows, self._contents, self._size = [], {}, 0
+
+    def _insert(self, rows: list[tuple[Any, ...]]) -> None:
+        # A column without any value is left out: to pass a None costs more than to pass a text.
+        used = [at for at, column in enumerate(zip(*rows, strict=True)) if column.count(None) < len(rows)]
+        names, marks = ", ".join(_COLUMNS[at] for at in used), ",".join("?" * len(used))
+        self._db.executemany(f"INSERT INTO item({names}) VALUES({marks})", list(map(itemgetter(*used), rows)))
 
     def _noted(self, content: bytes | StreamedContent | str | None) -> str | None:
         if content is None or isinstance(content, str):

@@ -43,7 +43,8 @@ class PathLocks:
         found = {int(row[0]) for row in db.execute(_PENDING + since + _ANY_UNSYNCED).fetchall()}
         self.any_unsynced = _UNSYNCED in found
         found.discard(_UNSYNCED)
-        if not found and (planned is None or not planned.pending):
+        self._free = not found and (planned is None or not planned.pending)
+        if self._free:
             return
         open_items = f"{_COLUMNS} WHERE op IN ({_PENDING}) AND state = 'pending'"
         for row in db.execute(open_items).fetchall():
@@ -59,6 +60,8 @@ class PathLocks:
 
         Raises CallError `path_changed` if it is so with a stale path.
         """
+        if self._free:
+            return
         if self._locked.concern(item, made=True):
             raise Busy(
                 "path_changed",

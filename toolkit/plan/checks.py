@@ -59,7 +59,8 @@ def check(change: Change) -> None:
 
 def _canonical(path: str) -> None:
     """Check that a path is canonical; an existing entry may have any name."""
-    if path != paths.ROOT and any(name in ("", ".", "..") for name in path.split("/")):
+    named = f"/{path}/"
+    if path != paths.ROOT and ("//" in named or "/./" in named or "/../" in named):
         raise CallError("path_invalid", "A path of the plan is not in its canonical form")
 
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
 
 from ringfence.toolkit.errors import CallError
+
+if TYPE_CHECKING:
+    import hashlib
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +24,14 @@ class StreamedContent:
 
 def sha256(data: bytes) -> str:
     """Return the SHA-256 of bytes, in hexadecimal."""
+    return _sha256()(data).hexdigest()
+
+
+@cache
+def _sha256() -> Callable[[bytes], hashlib._Hash]:
     import hashlib  # loads OpenSSL, and a verdict needs none
 
-    return hashlib.sha256(data).hexdigest()
+    return hashlib.sha256
 
 
 def digest_of(data: bytes | StreamedContent) -> str:

@@ -179,8 +179,8 @@ def _check(attempt: Attempt, plan: Plan) -> None:
     """Raise the refusals that no policy lifts, on every path of the plan, and refuse stale reads."""
     for change in plan.changes:
         plan_checks.check(change)
-        for path, *_ in touched(change):
-            resolve.guard(attempt.context.workspace, path, "write", tasks=attempt.known_tool.tasks)
+        for found in touched(change):
+            resolve.guard(attempt.context.workspace, found[0], "write", tasks=attempt.known_tool.tasks)
         if not attempt.known_tool.tasks:
             for path in new_paths(change):
                 attempt.context.workspace.guard_new(path)

@@ -16,7 +16,7 @@ MAX_FILE = 64 << 20  # bytes that are read at once, at most
 
 def is_restorable(path: str, stat: Stat, traits: Traits) -> bool:
     """Whether a removed file can be restored: of any size with a quarantine, else up to MAX_FILE bytes."""
-    return is_streamed(path, traits) or stat.kind != FILE or (stat.size or 0) <= MAX_FILE
+    return stat.kind != FILE or (stat.size or 0) <= MAX_FILE or is_streamed(path, traits)
 
 
 def is_streamed(path: str, traits: Traits) -> bool:

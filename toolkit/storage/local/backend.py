@@ -25,6 +25,7 @@ from ringfence.toolkit.storage.local.entries import (
     LIST,
     chunks,
     errors,
+    identity_of,
     lstat,
     open_regular,
     read_all,
@@ -227,7 +228,7 @@ class Local:
         with errors(spot.path):
             old, info = atomic_write.open_to_replace(spot, needed=before is not None)
             try:
-                if stat_of(info).identity != stat.identity or info.st_nlink != stat.links:
+                if identity_of(info) != stat.identity or info.st_nlink != stat.links:
                     raise path_changed(spot.path)
                 if before is not None and read_all(old, info, None, spot.path) != before:
                     raise path_changed(spot.path)
@@ -238,7 +239,7 @@ class Local:
                     os.close(old)
             try:
                 # The name may lead to another file by now, so it is compared at the last moment.
-                if stat_of(lstat(spot)).identity != stat.identity:
+                if identity_of(lstat(spot)) != stat.identity:
                     raise path_changed(spot.path)
                 os.rename(temporary, spot.name, src_dir_fd=spot.fd, dst_dir_fd=spot.fd)
             except BaseException:
@@ -309,10 +310,10 @@ class Local:
     def move(self, source: LocalSpot, destination: LocalSpot, change: Move) -> NotKept:
         """Rename within the workspace; never over another file than the one that the plan replaces."""
         with errors(source.path):
-            if stat_of(lstat(source)).identity != change.stat.identity:
+            if identity_of(lstat(source)) != change.stat.identity:
                 raise path_changed(source.path)
             if change.over is not None:
-                if stat_of(lstat(destination)).identity != change.over.identity:
+                if identity_of(lstat(destination)) != change.over.identity:
                     raise path_changed(destination.path)
                 os.rename(source.name, destination.name, src_dir_fd=source.fd, dst_dir_fd=destination.fd)
             else:
@@ -350,7 +351,7 @@ class Local:
         with errors(spot.path):
             fd, info = open_regular(spot)
             try:
-                if stat_of(info).identity != stat.identity or info.st_nlink != stat.links:
+                if identity_of(info) != stat.identity or info.st_nlink != stat.links:
                     raise path_changed(spot.path)
                 os.fchmod(fd, mode)
                 if self.durable:

@@ -15,9 +15,15 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, Delete, Entry, Stat
 from ringfence.toolkit.protected_paths import BEING_REMOVED_PREFIX
-from ringfence.toolkit.storage.backend import FailedEntry, Tree, complete, path_changed
+from ringfence.toolkit.storage.backend import FailedEntry, Folder, Tree, complete, path_changed
 from ringfence.toolkit.storage.local.directory import LocalFolder
-from ringfence.toolkit.storage.local.entries import before_rename, lstat, stat_with_target, translated
+from ringfence.toolkit.storage.local.entries import (
+    before_rename,
+    lstat,
+    stat_with_target,
+    translated,
+    version_of,
+)
 from ringfence.toolkit.storage.local.spot import LocalSpot
 from ringfence.toolkit.storage.tree_walk import walk
 
@@ -62,8 +68,9 @@ class Removal:
         self._change = change
         self._quarantined = quarantined
         self._below: dict[str, list[Entry]] = {}
-        for entry in change.entries:
-            self._below.setdefault(paths.parent(entry.path), []).append(entry)
+        if not keep:
+            for entry in change.entries:
+                self._below.setdefault(paths.parent(entry.path), []).append(entry)
 
     def run(self) -> Iterator[str | FailedEntry]:
         """Yield the path of each removed entry, and a FailedEntry for each that stays.
@@ -114,12 +121,30 @@ class Removal:
                 change.stat.size, change.stat.target, before_rename(change.stat)
             )  # fmt: skip
             return None if same else change.path
-        expected = {entry.path: entry.stat for entry in change.entries}
-        for entry, _ in walk(self._disk, self._quarantined, change.path):
-            judged = expected.pop(entry.path, None)
-            if judged is None or not _is_same(judged, entry.stat):
-                return entry.path
-        return next(iter(expected), None)
+        return self._differs_below(now)
+
+    def _differs_below(self, directory: Stat) -> str | None:
+        """Return the first path below at which something differs; each directory is compared at once."""
+        judged: dict[str, dict[str, str]] = {}
+        for path, stat in self._change.entries:
+            above, _, name = path.rpartition("/")
+            judged.setdefault(above, {})[name] = version_of(stat)
+        differing: list[str] = []
+
+        def compare(path: str, folder: Folder) -> Iterator[Entry]:
+            assert isinstance(folder, LocalFolder), "the quarantine is on this disk"
+            found, expected = folder.versions(), judged.pop(path, {})
+            if found != expected:
+                changed = {name for name, _ in found.items() ^ expected.items()}
+                differing.append(paths.child(path, min(changed)))
+                return iter(())
+            below = sorted(name for name, version in found.items() if version == DIRECTORY)
+            return (Entry(paths.child(path, name), directory) for name in below)
+
+        for _ in walk(self._disk, self._quarantined, self._change.path, compare):
+            if differing:
+                break
+        return next(iter(differing or judged), None)
 
     def discard(self, quarantined: LocalSpot, top: Entry) -> Iterator[str | FailedEntry]:
         """Remove one entry after everything that was listed below it."""
@@ -190,8 +215,7 @@ class Removal:
 
 
 def _is_same(judged: Stat, now: Stat) -> bool:
-    # A directory's mtime follows its entries, which are compared one by one.
-    return judged.kind == now.kind and (judged.kind == DIRECTORY or judged.identity == now.identity)
+    return version_of(judged) == version_of(now)
 
 
 def remove_quarantined(disk: _Disk, folder: int, name: str) -> None:

@@ -22,6 +22,7 @@ from ringfence.toolkit.storage.local.entries import (
     stat_of,
     stat_with_target,
     translated,
+    version_in,
 )
 from ringfence.toolkit.storage.local.spot import LocalSpot
 from ringfence.toolkit.storage.local.syscalls import Kernel, descend
@@ -82,6 +83,17 @@ class LocalFolder:
         if not every.isascii() or "\\" in every:
             files = list(map(from_disk, files))
         return files, kinds
+
+    def versions(self) -> dict[str, str]:
+        """Return the version of each entry by name; entries that vanish meanwhile are left out."""
+        found = {}
+        with errors(paths.join(self.names)), os.scandir(self._open()) as entries:
+            for entry in entries:
+                try:
+                    found[from_disk(entry.name)] = version_in(entry.stat(follow_symlinks=False))
+                except FileNotFoundError:
+                    continue
+        return found
 
     def read(self, name: str, limit: int | None, judged: Stat | None) -> bytes:
         """Return the bytes of a regular file in the directory, as `Local.read` does, without a spot."""

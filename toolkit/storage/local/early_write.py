@@ -18,7 +18,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage import sparse_files
 from ringfence.toolkit.storage.local import atomic_write, syscalls
-from ringfence.toolkit.storage.local.entries import stat_of
+from ringfence.toolkit.storage.local.entries import identity_of
 from ringfence.toolkit.storage.local.metadata import for_replacement, set_on
 from ringfence.toolkit.storage.local.spot import LocalSpot
 
@@ -203,7 +203,7 @@ def _begun(disk: _Disk, spot: LocalSpot, change: Write) -> EarlyFile | None:
         if change.stat is not None:
             old, info = atomic_write.open_to_replace(spot, needed=False)
             try:
-                if stat_of(info).identity != change.stat.identity:
+                if identity_of(info) != change.stat.identity:
                     return None
                 fields, mode, _ = for_replacement(old, info, mode, change.metadata)
             finally:

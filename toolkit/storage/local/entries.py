@@ -31,8 +31,6 @@ _CHUNK, _MAX_READ = 1 << 20, 1 << 26  # bytes of one read, at least and at most
 def stat_of(info: os.stat_result, target: str | None = None) -> Stat:
     """Return the stat of an entry; `target` is the text of a link."""
     mode = info.st_mode
-    # pyfakefs sets the time of change when a file is only read.
-    changed = 0 if is_faked() else info.st_ctime_ns
     # By position, for speed: a large tree makes one for every entry.
     return Stat(
         _KINDS.get(mode & _KIND_BITS, OTHER),
@@ -42,8 +40,28 @@ def stat_of(info: os.stat_result, target: str | None = None) -> Stat:
         mode & _PERMISSION_BITS,
         info.st_nlink,
         target,
-        f"{info.st_ino}:{info.st_mtime_ns}:{changed}",
+        identity_of(info),
     )
+
+
+def identity_of(info: os.stat_result) -> str:
+    """Return the identity of an entry, as `Stat` has it."""
+    # pyfakefs sets the time of change when a file is only read.
+    changed = 0 if is_faked() else info.st_ctime_ns
+    return f"{info.st_ino}:{info.st_mtime_ns}:{changed}"
+
+
+def version_of(stat: Stat) -> str:
+    """Return the text that differs if an entry was replaced or has other content. A directory's is the same
+    for all: its times follow its entries, which are compared one by one.
+    """
+    return stat.kind if stat.kind == DIRECTORY else f"{stat.kind} {stat.identity}"
+
+
+def version_in(info: os.stat_result) -> str:
+    """Return the version of the entry with this status."""
+    kind = _KINDS.get(info.st_mode & _KIND_BITS, OTHER)
+    return kind if kind == DIRECTORY else f"{kind} {identity_of(info)}"
 
 
 def is_own(info: os.stat_result) -> bool:
@@ -106,7 +124,7 @@ def chunks(spot: LocalSpot, judged: Stat | None = None) -> Iterator[bytes]:
     with errors(spot.path):
         fd, info = open_regular(spot)
         try:
-            if judged is not None and stat_of(info).identity != judged.identity:
+            if judged is not None and identity_of(info) != judged.identity:
                 raise path_changed(spot.path)
             yield from sparse_files.pieces_of(fd, info)
         finally:
@@ -120,7 +138,7 @@ def read_all(
 
     CallError `too_large` beyond `limit` bytes, `path_changed` if it is not the `judged` one; OSError.
     """
-    if judged is not None and stat_of(info).identity != judged.identity:
+    if judged is not None and identity_of(info) != judged.identity:
         raise path_changed(path)
     size = info.st_size
     if limit is not None and size > limit:

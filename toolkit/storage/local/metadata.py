@@ -15,7 +15,7 @@ from ringfence.toolkit.fake_fs import is_faked
 from ringfence.toolkit.plan.entries import DIRECTORY, LINK, SET_ID, Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage.backend import path_changed
-from ringfence.toolkit.storage.local.entries import LIST, errors, is_own, lstat, open_regular, stat_of
+from ringfence.toolkit.storage.local.entries import LIST, errors, identity_of, is_own, lstat, open_regular
 from ringfence.toolkit.storage.local.spot import LocalSpot
 
 OWNER, TIMES, USER, SYSTEM = "owner", "times", "user", "system"  # the fields of the metadata
@@ -33,7 +33,7 @@ def metadata_of(spot: LocalSpot, stat: Stat, *, copied: bool) -> Metadata:
     with errors(spot.path):
         fd, info = _open(spot, stat)
         try:
-            if stat.kind != DIRECTORY and not copied and stat_of(info).identity != stat.identity:
+            if stat.kind != DIRECTORY and not copied and identity_of(info) != stat.identity:
                 raise path_changed(spot.path)
             extended = _extended(fd)
         finally:
