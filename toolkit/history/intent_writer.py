@@ -11,22 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.content_files import FILED, LARGE
+from ringfence.toolkit.history.records import Item
 from ringfence.toolkit.plan.content import StreamedContent, digest_of, length, pieces, whole
 from ringfence.toolkit.state.errors import unavailable
 
 if TYPE_CHECKING:
     from ringfence.toolkit.history.content_files import ContentFiles
-    from ringfence.toolkit.history.records import Item
     from ringfence.toolkit.state.protocol import Database
 
 _SMALL = 64
 # Up to this many bytes: a compression window that holds all of them, and the memory for tables.
 _TABLES = (8 << 10, 13, 6), (16 << 10, 14, 7)
 _BATCH, _BYTES = 64, 4 << 20
-_COLUMNS = (
-    *("op", "n", "kind", "path", "path2", "type", "before", "after", "mode", "target", "size", "grown"),
-    *("identity", "temporary", "state", "metadata"),
-)
+_COLUMNS = ("op", "n", "state", *Item._fields)
 
 
 class IntentWriter:
@@ -41,26 +38,9 @@ class IntentWriter:
     def add(self, n: int, item: Item, state: str) -> None:
         """Add step `n` of the operation, with its content, in a state; rows are written in batches."""
         before, after = self._noted(item.before), self._noted(item.after)
-        self._rows.append(
-            (
-                self._op,
-                n,
-                item.kind,
-                item.path,
-                item.path2,
-                item.type,
-                before,
-                after,
-                item.mode,
-                item.target,
-                item.size,
-                item.grown,
-                item.identity,
-                item.temporary,
-                state,
-                item.metadata,
-            )
-        )
+        if before is not item.before or after is not item.after:
+            item = item._replace(before=before, after=after)
+        self._rows.append((self._op, n, state, *item))
         if len(self._rows) >= _BATCH or self._size > _BYTES:
             self.flush()
 
