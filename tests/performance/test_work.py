@@ -30,7 +30,7 @@ AT_MOST = {
     "read_file": (4, 1, 285),
     "get_file_info": (3, 0, 257),
     "edit_file": (17, 8, 875),
-    "list_directory": (3, 2, 640),
+    "list_directory": (3, 2, 645),
     "copy_file": (18, 5, 765),
     "move_file": (20, 3, 860),
     "delete_file": (16, 9, 820),
