@@ -54,6 +54,19 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return told
 
 
+def test_a_statement_is_compiled_once(tmp_path: Path, plans: list[str]) -> None:
+    (tmp_path / "root").mkdir()
+    texts = []
+    with Session(tmp_path / "root", ALLOW, state=tmp_path / "state") as session:
+        for _ in range(3):
+            plans.clear()
+            for tool, arguments in CALLS[:-1]:
+                assert session.call({"tool": tool, "arguments": arguments}).ok
+            assert session.call({"tool": "delete_file", "arguments": {"path": "c"}}).ok
+            texts.append({plan.partition(" -- ")[2] for plan in plans})
+    assert texts[1] == texts[2] and len(texts[1]) > 5
+
+
 def test_no_call_looks_through_the_history(tmp_path: Path, plans: list[str]) -> None:
     root = tmp_path / "root"
     (root / "d").mkdir(parents=True)

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 _PENDING = "SELECT id FROM op WHERE state = 'pending'"
 # Not a number of an operation: there are changes in the redo log.
 _UNSYNCED = -1
-_ANY_UNSYNCED = f" UNION SELECT {_UNSYNCED} FROM unsynced"
+# The same text each time, because SQLite compiles another one anew.
+_TO_LOOK_AT = f"{_PENDING} UNION SELECT id FROM op WHERE id > ? UNION SELECT {_UNSYNCED} FROM unsynced"
+_NEVER = (1 << 63) - 1  # a number after every operation's
 _COLUMNS = "SELECT path, path2, kind, type, temporary FROM item"
 
 
@@ -38,9 +40,9 @@ class PathLocks:
 
     def __init__(self, db: Database, planned: Position | None = None) -> None:
         self._locked, self._stale = _Paths(), _Paths()
-        since = "" if planned is None else f" UNION SELECT id FROM op WHERE id > {planned.last:d}"
         # Usually there is no such operation; the table of operations alone shows that.
-        found = {int(row[0]) for row in db.execute(_PENDING + since + _ANY_UNSYNCED).fetchall()}
+        since = _NEVER if planned is None else planned.last
+        found = {int(row[0]) for row in db.execute(_TO_LOOK_AT, (since,)).fetchall()}
         self.any_unsynced = _UNSYNCED in found
         found.discard(_UNSYNCED)
         self._free = not found and (planned is None or not planned.pending)
