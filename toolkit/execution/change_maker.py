@@ -349,10 +349,10 @@ class ChangeMaker:
         self._backend.check(spot)
         at = {entry.path: first + 1 + n for n, entry in enumerate(change.entries)}
         at[change.path] = first
-        backend = self._backend
+        backend, renames = self._backend, self._backend.traits.rename
         remove = backend.quarantine if self.intent.stays(change) else backend.remove
         for step in remove(spot, change, self.intent.name(change)):
-            if not self._backend.traits.rename:
+            if not renames:
                 self._check_lock()
             if isinstance(step, FailedEntry):
                 outcome.miss(at[step.path], step)

@@ -112,11 +112,11 @@ class History:
                 taken.check(item)
                 keeping.add(n, item, PENDING)
                 name = item.temporary or ""
-                if not name.startswith(QUARANTINED_PREFIX):
+                if name in quarantined or not name.startswith(QUARANTINED_PREFIX):
                     continue
                 if item.kind != "delete":
                     returning[n] = name
-                elif name not in quarantined:  # a tree's own item comes before its entries
+                else:  # a tree's own item comes before its entries
                     db.execute("INSERT INTO caught VALUES(?,?,?)", (name, op, item.path))
                     quarantined.add(name)
             keeping.flush()
@@ -490,12 +490,12 @@ class History:
 
 def _set_states(db: Database, op: int, states: dict[int, str]) -> None:
     """Set the state of each item: a run of items with the same state by one statement, as of a tree."""
-    runs: list[tuple[str, int, int, int]] = []
+    runs: list[list[Any]] = []
     for n, state in sorted(states.items()):
         if runs and runs[-1][0] == state and runs[-1][3] == n - 1:
-            runs[-1] = (*runs[-1][:3], n)
+            runs[-1][3] = n
         else:
-            runs.append((state, op, n, n))
+            runs.append([state, op, n, n])
     db.executemany("UPDATE item SET state=? WHERE op=? AND n BETWEEN ? AND ?", runs)
 
 

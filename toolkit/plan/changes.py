@@ -313,10 +313,10 @@ def _facts(change: Change) -> Iterator[Any]:
             else:
                 yield change.stat and _what(change.stat)
         case Delete():
-            yield from (change.path, _what(change.stat), [[e.path, _what(e.stat)] for e in change.entries])
+            yield from (change.path, _what(change.stat), [(e.path, _what(e.stat)) for e in change.entries])
         case Move():
             yield from (change.source, change.destination, _what(change.stat))
-            yield from (change.over and _what(change.over), [[e.path, _what(e.stat)] for e in change.entries])
+            yield from (change.over and _what(change.over), [(e.path, _what(e.stat)) for e in change.entries])
         case MakeDirectory():
             yield change.path
         case MakeLink():
@@ -325,8 +325,8 @@ def _facts(change: Change) -> Iterator[Any]:
             yield from (change.path, change.mode, change.stat.mode, _what(change.stat))
 
 
-def _what(stat: Stat) -> list[Any]:
+def _what(stat: Stat) -> tuple[Any, ...]:
     # A directory's own size, times and identity change with its entries, which are listed one by one.
     if stat.kind == DIRECTORY:
-        return [stat.kind, stat.mode]
-    return [stat.kind, stat.size, stat.target, stat.identity]
+        return stat.kind, stat.mode
+    return stat.kind, stat.size, stat.target, stat.identity

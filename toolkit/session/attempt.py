@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -204,12 +204,14 @@ class Attempt:
         """The amounts that limits count; `max_tasks` counts tasks, so their files are left out."""
         return self.usage if not self.known_tool.tasks else without_files(self.usage)
 
-    def stands(self, *more: str) -> list[Step]:
-        """Return the steps that are done and not rolled back, and those in one of the states `more`."""
+    def stands(self, *more: str) -> Iterator[Step]:
+        """Yield the steps that are done and not rolled back, and those in one of the states `more`."""
         if self.plan is None or self.outcome is None:
-            return []
-        states = self.outcome.stands
-        return [step for n, step in enumerate(steps(self.plan.changes)) if states.get(n) in (DONE, *more)]
+            return
+        states, wanted = self.outcome.stands, (DONE, *more)
+        for n, step in enumerate(steps(self.plan.changes)):
+            if states.get(n) in wanted:
+                yield step
 
     def title(self, plan: Plan) -> str:
         """Return what the call would do, in one line for a person."""
