@@ -31,7 +31,9 @@ _CHUNK, _MAX_READ = 1 << 20, 1 << 26  # bytes of one read, at least and at most
 def stat_of(info: os.stat_result, target: str | None = None) -> Stat:
     """Return the stat of an entry; `target` is the text of a link."""
     mode = info.st_mode
-    # By position, for speed: a large tree makes one for every entry.
+    # pyfakefs sets the time of change when a file is only read.
+    changed = 0 if is_faked() else info.st_ctime_ns
+    # By position, and with `identity_of` written out, for speed: a large tree makes one for every entry.
     return Stat(
         _KINDS.get(mode & _KIND_BITS, OTHER),
         info.st_size,
@@ -40,13 +42,12 @@ def stat_of(info: os.stat_result, target: str | None = None) -> Stat:
         mode & _PERMISSION_BITS,
         info.st_nlink,
         target,
-        identity_of(info),
+        f"{info.st_ino}:{info.st_mtime_ns}:{changed}",
     )
 
 
 def identity_of(info: os.stat_result) -> str:
-    """Return the identity of an entry, as `Stat` has it."""
-    # pyfakefs sets the time of change when a file is only read.
+    """Return the identity that `stat_of` gives the entry."""
     changed = 0 if is_faked() else info.st_ctime_ns
     return f"{info.st_ino}:{info.st_mtime_ns}:{changed}"
 
