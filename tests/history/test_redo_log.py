@@ -24,7 +24,7 @@ from ringfence.toolkit.execution.recovery import recover
 from ringfence.toolkit.execution.settlement import LATEST, is_left_of
 from ringfence.toolkit.history import redo_log
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.storage.local import late_sync, syscalls
+from ringfence.toolkit.storage.local import deletion, late_sync, syscalls
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 LOG = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: log\n')
@@ -417,6 +417,101 @@ def test_what_another_session_is_changing_is_settled_later(
     with Session(root, LOG, state=root.parent / "state") as again:
         assert rows(again) == 0
     assert (root / "a").read_bytes() == b"newer"
+
+
+def test_what_another_session_is_changing_when_a_sync_fails_is_left_to_it(
+    session: Session, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = ChangeMaker.make
+    found: list[Any] = []
+
+    def look(self: Any, *given: Any) -> None:
+        session.history.redo.mark_failed()  # as another process does
+        with Session(root, LOG, state=root.parent / "state") as again:
+            found.append((again.settled, rows(again), (root / "d/old").read_text()))
+        make(self, *given)
+
+    monkeypatch.setattr(ChangeMaker, "make", look)
+    assert write(session, "d/old") == "ok"
+    assert found == [([], 1, "old")]
+    assert (root / "d/old").read_bytes() == NEW
+
+
+@pytest.mark.parametrize("taken", [False, True], ids=["name free", "name taken"])
+def test_a_file_that_a_deletion_took_by_mistake_is_put_back(
+    session: Session,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    taken: bool,
+) -> None:
+    def cut(self: Any) -> None:
+        (root / "theirs").rename(root.parent / "theirs")
+        os.rename(root.parent / "theirs", self._quarantined.name, dst_dir_fd=self._quarantined.fd)
+        raise KeyboardInterrupt
+
+    (root / "theirs").write_text("somebody else's")
+    with monkeypatch.context() as patch:
+        patch.setattr(deletion.Removal, "_differs", cut)
+        patch.setattr(deletion.Removal, "_put_back", lambda _: None)
+        with pytest.raises(KeyboardInterrupt):
+            call(session, "delete_file", path="d/old")
+    if taken:
+        (root / "d/old").mkdir()
+    with after_power_cut(root, monkeypatch) as again:
+        assert [one.outcome for one in again.settled] == ["unknown"]
+        assert rows(again) == 0
+    if taken:
+        assert "is kept in the directory `quarantine`" in caplog.text
+    else:
+        assert (root / "d/old").read_text() == "somebody else's"
+
+
+def test_settling_that_was_interrupted_leaves_nothing_in_the_quarantine(
+    session: Session, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    call(session, "delete_file", path="d/old")
+    write(session, "d/old")
+    (root / "d/old").write_bytes(b"\0" * 512)
+    with monkeypatch.context() as patch:
+        patch.setattr(deletion.Removal, "discard", cut)
+        with pytest.raises(KeyboardInterrupt):
+            after_power_cut(root, monkeypatch)
+    (quarantine,) = root.parent.glob("state/*/quarantine")
+    assert len(list(quarantine.iterdir())) == 1
+    with after_power_cut(root, monkeypatch) as again:
+        assert [one.outcome for one in again.settled] == ["made again"]
+    assert list(quarantine.iterdir()) == []
+    assert (root / "d/old").read_bytes() == NEW
+
+
+def test_what_cannot_be_read_for_a_day_is_given_up(
+    session: Session, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise CallError("permission_denied", "refused")
+
+    write(session, "d/a")
+    now = time.time()
+    monkeypatch.setattr(settlement.RecoveryFiles, "state_at", refuse)
+    with pytest.raises(CallError):
+        after_power_cut(root, monkeypatch)
+    monkeypatch.setattr(time, "time", lambda: now + LATEST + 60)
+    with after_power_cut(root, monkeypatch) as again:
+        assert [one.outcome for one in again.settled] == ["unknown"]
+
+
+def test_the_removal_of_a_row_is_on_the_disk(session: Session) -> None:
+    """Else a row would be back after a power cut, and with it a file that somebody has removed since."""
+    write(session, "a")
+    statements: list[str] = []
+    session.state.db.set_trace_callback(statements.append)  # type: ignore[attr-defined]
+    session.history.redo.flush()
+    assert statements[-1] == "COMMIT"
+    assert "PRAGMA synchronous=FULL" in statements
 
 
 def test_what_was_recovered_during_a_session_is_synced(

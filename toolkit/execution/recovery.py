@@ -44,7 +44,7 @@ def recover(history: History, workspace: Workspace) -> list[Recovered]:
             history.abandon(op)
             continue
         for path, name in recovery.unrestored:
-            _warn(path, name, workspace.writable().quarantine_name)
+            warn_of_quarantined(path, name, workspace.writable().quarantine_name)
         digests = {
             (item.session, path): digest
             for item in items
@@ -78,7 +78,10 @@ def _overtaken(
                 states[item.n] = ABORTED
 
 
-def _warn(path: str, name: str, folder: str | None) -> None:
+def warn_of_quarantined(path: str, name: str, folder: str | None) -> None:
+    """Log that what a deletion took from `path` could not be put back; `folder` is the quarantine's name in
+    the workspace.
+    """
     import logging  # slow to import, and seldom needed
 
     where = f"{folder}/" if folder is not None else "the directory `quarantine` of the state"

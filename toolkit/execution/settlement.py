@@ -14,7 +14,7 @@ from functools import partial
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.execution.item_recovery import known
-from ringfence.toolkit.execution.recovery import Recovered, record_of
+from ringfence.toolkit.execution.recovery import Recovered, record_of, warn_of_quarantined
 from ringfence.toolkit.execution.recovery_files import RecoveryFiles
 from ringfence.toolkit.execution.recovery_states import PathState, was
 from ringfence.toolkit.history.records import DONE, PENDING, UNKNOWN, ItemRow
@@ -129,7 +129,8 @@ class _Path:
         if self._is_overtaken():
             return THERE
         try:
-            self._sweep()
+            if not self._sweep():
+                return UNKNOWN
             # Before its content: a file that is written to since is not the judged one.
             stat = self._files.at(self._path, self._backend.stat)
             there = self._files.state_at(self._path)
@@ -141,6 +142,8 @@ class _Path:
         except CallError as error:
             if error.code in ("path_changed", "already_exists", "not_a_directory", "not_recoverable"):
                 return UNKNOWN  # somebody has changed it, its way leads elsewhere now, or there is no content
+            if _is_late(last.item):
+                return UNKNOWN  # nothing would be made again, so no session waits until it can be read
             raise
 
     def is_being_changed(self) -> bool:
@@ -214,20 +217,27 @@ class _Path:
 
         self._files.at(self._path, write)
 
-    def _sweep(self) -> None:
-        """Remove what the changes had under other names."""
+    def _sweep(self) -> bool:
+        """Remove what the changes had under other names; put back what a deletion took that is somebody's.
+
+        Returns whether that succeeded: else it stays in the quarantine.
+        """
         for change in self._changes:
-            item = change.item
-            if item.kind == "write":
-                self._files.at(self._path, partial(self._remove_beside, name=_temporary(item)))
-                continue
-            for name in (_temporary(item), f"{_temporary(item)}{_OTHER_HALF}"):
-                place = f"{OWN_DIRECTORY}/{name}"
+            name = _temporary(change.item)
+            if change.item.kind == "write":
+                self._files.at(self._path, partial(self._remove_beside, name=name))
+            # Settling that was interrupted may have left the other half, of a write too.
+            for taken in (name, f"{name}{_OTHER_HALF}"):
+                place = f"{OWN_DIRECTORY}/{taken}"
                 caught = self._files.state_at(place)
-                if caught is None or caught.kind != FILE:
+                if caught is None:
                     continue
-                if caught.digest in self._contents() or self._is_left(place):
-                    self._files.remove(place, place, f"{name}-")
+                if caught.kind == FILE and (caught.digest in self._contents() or self._is_left(place)):
+                    self._files.remove(place, place, f"{taken}-")
+                elif not self._files.restore(place, self._path):
+                    warn_of_quarantined(self._path, taken, self._backend.quarantine_name)
+                    return False
+        return True
 
     def _remove_beside(self, spot: Spot, name: str) -> None:
         if not self._backend.missing(spot):

@@ -35,7 +35,10 @@ _KNOWN = frozenset((0xEF53, 0x58465342))
 LOG = "log"  # the policy's word
 _FAILED = ""  # in place of a boot: a sync failed, so the system may have forgotten what it could not write
 _GIVEN_UP = ""  # in place of a root
-_ROWS = "SELECT op, boot, root, umask FROM unsynced ORDER BY op"
+_ROWS = (
+    "SELECT unsynced.op, boot, root, umask, op.owner FROM unsynced"
+    " LEFT JOIN op ON op.id = unsynced.op AND op.state = 'pending' ORDER BY unsynced.op"
+)
 _READY = (
     "SELECT unsynced.op, op.owner FROM unsynced JOIN op ON op.id = unsynced.op"
     " WHERE unsynced.boot = ? AND op.state = 'done'"
@@ -209,7 +212,8 @@ class RedoLog:
             finally:
                 noted.close()
             try:
-                with self._state.transaction() as db:
+                # Durable: a row that a power cut brings back would bring back what was removed since.
+                with self._state.transaction(durable=True) as db:
                     db.executemany("DELETE FROM unsynced WHERE op = ?", [(op,) for op in ops])
             except CallError:  # they are synced again with the next change, at the latest by the next session
                 with self._lock:
@@ -240,7 +244,7 @@ class RedoLog:
         if ops:
             with self.giving_up():
                 self.sync_all()
-            with self._state.transaction() as db:
+            with self._state.transaction(durable=True) as db:
                 db.executemany("DELETE FROM unsynced WHERE op = ?", ops)
 
     def sync_all(self) -> None:
@@ -300,9 +304,12 @@ class RedoLog:
     # ------------------------------------------------------------------- recovery
 
     def to_settle(self) -> list[Unsynced]:
-        """Return the rows that another boot has left, or a failed sync, oldest first."""
-        rows = [Unsynced(*row) for row in self._state.rows(_ROWS)]
-        return [row for row in rows if row.boot != boot_id()] if rows else []
+        """Return the rows that another boot has left, or a failed sync, oldest first; not those of changes
+        that another process is making now.
+        """
+        found = [(Unsynced(*row), owner) for *row, owner in self._state.rows(_ROWS)]
+        left = [(row, owner) for row, owner in found if row.boot != boot_id()]
+        return [row for row, owner in left if not row.failed or owner is None or self._state.dead(owner)]
 
     def is_elsewhere(self, row: Unsynced) -> bool:
         """Whether the workspace is another directory than the one in which this row was made."""
