@@ -106,6 +106,18 @@ def test_a_path_in_the_own_column_is_checked(session: Session) -> None:
     assert [(fault.seq, fault.what) for fault in audit.verify(session.state)] == [(4, "index")]
 
 
+@pytest.mark.parametrize("session", [256], indirect=True)
+def test_a_record_of_a_process_from_before_the_upgrade_is_in_its_place(session: Session) -> None:
+    """It has no column for a path, and puts each one into the index."""
+    ((path,),) = session.state.rows("SELECT path FROM audit WHERE seq = 4")
+    with session.state.transaction() as db:
+        db.execute("UPDATE audit SET path = NULL WHERE seq = 4")
+        assert (4, "index") in [(fault.seq, fault.what) for fault in audit.verify(session.state)]
+        db.execute("INSERT INTO audit_path VALUES(?, 4)", (path,))
+    assert not audit.verify(session.state)
+    assert 4 in [one["seq"] for one in audit.matching(session.state, RecordFilter(path=f"/{path}"))]
+
+
 def test_a_part_that_was_removed_hides_nothing(session: Session) -> None:
     with session.state.transaction() as db:
         db.execute("DELETE FROM audit_part")
@@ -115,6 +127,19 @@ def test_a_part_that_was_removed_hides_nothing(session: Session) -> None:
         audit_columns.index_all(db)  # what the index had is in it once
     assert not audit.verify(session.state)
     assert list(audit.matching(session.state, RecordFilter(agent="a"))) == every
+
+
+def test_a_log_that_was_cut_short_goes_on_and_is_indexed_again(session: Session) -> None:
+    with session.state.transaction() as db:
+        db.execute("DELETE FROM audit WHERE seq > 3")
+    for n in range(RECORDS):
+        with session.state.transaction() as db:
+            audit.append(db, record(n), None)
+    assert not audit.verify(session.state)
+    for name in ("a", "c"):
+        wanted = RecordFilter(agent=name)
+        every = [one for one in audit.records(session.state) if wanted.fits(session.state, one)]
+        assert list(audit.matching(session.state, wanted)) == every
 
 
 def test_records_that_leave_for_the_archive_leave_the_index(

@@ -15,6 +15,7 @@ from ringfence.policy.patterns.matcher import matches
 from ringfence.toolkit.audit import index as audit_index
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.state import audit_columns
 
 NAMES = ("a", "b.md", "docs", "src", "x%y", "x_y", "é", "long name")
 AGENTS = ("coder", "coder/helper", "review", None)
@@ -85,9 +86,10 @@ def expected(records: list[dict[str, Any]], want: dict[str, Any]) -> list[int]:
     records=st.lists(record, max_size=30),
     wants=st.lists(wanted, min_size=1, max_size=8),
     many=st.sampled_from([1, 5_000]),
+    part=st.sampled_from([1, 4, 256]),
 )
 def test_what_is_found_is_what_reading_all_finds(
-    records: list[dict[str, Any]], wants: list[dict[str, Any]], many: int
+    records: list[dict[str, Any]], wants: list[dict[str, Any]], many: int, part: int
 ) -> None:
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -95,6 +97,7 @@ def test_what_is_found_is_what_reading_all_finds(
     ):
         patch.setattr(audit_index, "_PAGE", 3)
         patch.setattr(audit_index, "MANY", many)
+        patch.setattr(audit_columns, "PART", part)
         with session.state.transaction() as db:
             for one in records:
                 audit.append(db, one, None)

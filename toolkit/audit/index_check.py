@@ -53,7 +53,7 @@ def _is_beside(row: Any, record: dict[str, Any]) -> bool:
         return False
     if indexed:
         return timed or beside[0] is None
-    return len(paths) != 1 or _storable(paths) == [path]
+    return len(paths) != 1 or path is None or _storable(paths) == [path]
 
 
 def _storable(values: Any) -> list[Any]:
@@ -65,10 +65,11 @@ def _not_indexed(state: State, read: list[tuple[Any, dict[str, Any]]]) -> set[in
     """Return the records with a value that is not in the index but should be."""
     wanted: dict[str, list[tuple[str, int]]] = {"session": [], "kind": [], "path": []}
     for row, record in read:
-        paths, indexed = named(record), row[-2]
+        paths, (*_, path, indexed, _) = named(record), row
         _, session, kind = columns(record)
-        if indexed or len(paths) > 1:
-            wanted["path"] += [(path, row[0]) for path in paths]
+        # A process that began before the upgrade puts its only path into the index, too.
+        if indexed or len(paths) > 1 or path is None:
+            wanted["path"] += [(one, row[0]) for one in paths]
         if indexed:
             wanted["kind"].append((kind, row[0]))
         if indexed and session is not None:

@@ -49,6 +49,8 @@ _MOST = 256  # records fetched at once
 
 Head = tuple[int, str]  # the number and the seal of the last record
 _ADD = "INSERT INTO audit(seq, body, prev, hash, time, session, kind, path) VALUES(?,?,?,?,?,?,?,?)"
+# A log that was cut short has numbers again for which the index has paths.
+_ADD_PATH = "INSERT INTO audit_path VALUES(?,?) ON CONFLICT DO NOTHING"
 _ADD_NEXT = f"{_ADD} ON CONFLICT(seq) DO NOTHING"  # inserts nothing if another process was faster
 
 
@@ -77,7 +79,7 @@ def append(
         values = _after(head, record, key)
         db.execute(_ADD, (*values, *beside))
     if len(found) > 1:
-        db.executemany("INSERT INTO audit_path VALUES(?,?)", [(path, values[0]) for path in found])
+        db.executemany(_ADD_PATH, [(path, values[0]) for path in found])
     if values[0] % audit_columns.PART == 0:
         audit_columns.index(db, values[0])
     return head, (values[0], values[3])

@@ -105,7 +105,9 @@ def stored(text: str) -> str:
 
 
 def index(db: Database, last: int) -> None:
-    """Take the records up to number `last` into the index that it does not have yet."""
+    """Take the records up to number `last`, the newest one, into the index that it does not have yet."""
+    # The log was cut short if the index has later ones: then what was added since is not in it.
+    db.execute("DELETE FROM audit_part WHERE last >= ?", (last,))
     (done,) = db.execute("SELECT coalesce(max(last), 0) FROM audit_part").fetchone()
     for statement in (*_INDEX, _ADD_PART):
         db.execute(statement, (int(done), last))
