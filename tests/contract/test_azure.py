@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import subprocess
 import sys
@@ -311,3 +312,25 @@ def test_nothing_is_left_to_a_look(blobs: Blobs) -> None:
     ):
         result = call(blobs, tool, **arguments)
         assert result.ok and "unconditional" not in result.data, result
+
+
+@pytest.mark.parametrize(
+    ("tool", "end"),
+    [("copy_file", "b"), ("move_file", "b"), ("delete_file", "a")],
+    ids=["copied", "moved", "restored"],
+)
+def test_compressed_content_is_read_and_written_as_it_is_stored(blobs: Blobs, tool: str, end: str) -> None:
+    """Azure's client decompresses what has the setting, unless it is told not to."""
+    from azure.storage.blob import ContentSettings
+
+    stored = gzip.compress(b"some text\n" * 100)
+    put(blobs, "a", stored, content_settings=ContentSettings(content_encoding="gzip"))
+    arguments = {"path": "a"} if tool == "delete_file" else {"source": "a", "destination": "b"}
+    with blobs.open(Policy.loads(ALLOW), "default") as session:
+        result = session.call({"tool": tool, "arguments": arguments})
+        assert result.ok, result
+        if tool == "delete_file":
+            assert session.undo(result.data["call_id"]).ok
+    client = blobs.container.get_blob_client(blobs.prefix + end)
+    assert client.download_blob(decompress=False).readall() == stored
+    assert client.get_blob_properties().content_settings.content_encoding == "gzip"

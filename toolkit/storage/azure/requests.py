@@ -52,7 +52,8 @@ class Requests:
 
         async with self._client(blob) as client:
             try:
-                stream = await client.download_blob(**_only_if(tag))
+                # As it is stored: a change writes it back with the setting that says how it is encoded.
+                stream = await client.download_blob(decompress=False, **_only_if(tag))
                 if limit is not None and stream.properties.size > limit:
                     return stream.properties, None
                 return stream.properties, bytes(await stream.readall())
