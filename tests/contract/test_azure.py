@@ -334,3 +334,45 @@ def test_compressed_content_is_read_and_written_as_it_is_stored(blobs: Blobs, to
     client = blobs.container.get_blob_client(blobs.prefix + end)
     assert client.download_blob(decompress=False).readall() == stored
     assert client.get_blob_properties().content_settings.content_encoding == "gzip"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("edit_file", {"path": "a", "old_str": "x", "new_str": "y"}),
+        ("delete_file", {"path": "a"}),
+        ("move_file", {"source": "a", "destination": "b"}),
+    ],
+    ids=["edit", "deletion", "move"],
+)
+def test_tags_that_were_set_since_an_earlier_call_stay(
+    blobs: Blobs, tool: str, arguments: dict[str, Any]
+) -> None:
+    """Setting tags changes neither the tag of the content nor the time."""
+    put(blobs, "a", b"x")
+    client = blobs.container.get_blob_client(blobs.prefix + "a")
+    with blobs.open(Policy.loads(ALLOW), "default") as session:
+        assert session.call({"tool": "get_file_info", "arguments": {"path": "a"}}).ok
+        assert session.call({"tool": "read_file", "arguments": {"path": "a"}}).ok
+        client.set_blob_tags({"t": "1"})
+        changed = session.call({"tool": tool, "arguments": arguments})
+        assert changed.ok and session.undo(changed.data["call_id"]).ok
+    assert client.get_blob_tags() == {"t": "1"}
+
+
+def test_metadata_that_another_thread_drops_is_read_all_the_same(blobs: Blobs, file_system: Any) -> None:
+    from ringfence.toolkit.plan.changes import FILE
+    from ringfence.toolkit.storage.azure.backend import Azure
+
+    class Dropped(dict[Any, Any]):
+        def __getitem__(self, _: Any) -> Any:
+            raise KeyError
+
+    put(blobs, "a", b"x", metadata={"owner": "web"})
+    store = Azure(file_system, blobs.root)
+    spot = store.resolve(("a",), follow=False)
+    stat = store.stat(spot)
+    assert stat is not None and stat.kind == FILE
+    store._metadata = Dropped(store._metadata)
+    found = store.metadata(spot, stat)
+    assert found is not None and found["metadata"] == {"owner": "web"}

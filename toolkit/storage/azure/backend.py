@@ -142,6 +142,13 @@ class Azure(Store):
         """Drop content that an earlier call read."""
         self.known.clear()
 
+    def begin_call(self, *, changes: bool) -> None:
+        """Drop the metadata that earlier calls have read before a call that `changes` something: a blob's
+        tags and its tier can be set without a new version.
+        """
+        if changes:
+            self._metadata.clear()
+
     def metadata(self, spot: StoreSpot, stat: Stat, *, copied: bool = False) -> Metadata | None:
         """Return settings, metadata, tags and tier of a blob; a copy takes all of them along."""
         return self._fields(spot.path, stat) if stat.kind == FILE else None
@@ -203,15 +210,15 @@ class Azure(Store):
 
     def _fields(self, path: str, stat: Stat) -> Metadata:
         """Return the metadata of exactly the blob that was `stat`."""
-        key = path, stat.identity
-        if key not in self._metadata:
-            with errors(path):
-                found: Metadata | None = self._run(self._requests.fields, self._blob(path), stat.identity)
-            if found is None:
-                raise path_changed(path)
-            self._remember_fields(path, stat, found)
-            return found
-        return self._metadata[key]
+        known = self._metadata.get((path, stat.identity))  # another thread may drop it at any time
+        if known is not None:
+            return known
+        with errors(path):
+            found: Metadata | None = self._run(self._requests.fields, self._blob(path), stat.identity)
+        if found is None:
+            raise path_changed(path)
+        self._remember_fields(path, stat, found)
+        return found
 
     def _remember_fields(self, path: str, stat: Stat, fields: Metadata) -> None:
         if len(self._metadata) >= _MAX_METADATA:
