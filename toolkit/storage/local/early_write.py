@@ -8,6 +8,7 @@ thread while the intent is committed.
 from __future__ import annotations
 
 import _thread
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +26,9 @@ from ringfence.toolkit.storage.local.spot import LocalSpot
 if TYPE_CHECKING:
     from ringfence.toolkit.plan.changes import Write
     from ringfence.toolkit.plan.content import StreamedContent
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)  # they say nothing of the next file
 
 
 class EarlyFile:
@@ -189,8 +193,10 @@ def _link(disk: _Disk, fd: int, folder: int, name: str) -> bool:
         os.link(f"/proc/self/fd/{fd}", name, dst_dir_fd=folder, follow_symlinks=True)
     except FileExistsError:
         raise
-    except OSError:  # no /proc, a sandbox, or a file system that refuses it: no file is written in vain again
-        disk.kernel = replace(disk.kernel, unnamed=False)
+    except OSError as error:
+        if error.errno not in _FULL:
+            # No /proc, a sandbox, or a file system that refuses it: no file is written in vain again.
+            disk.kernel = replace(disk.kernel, unnamed=False)
         return False
     return True
 
