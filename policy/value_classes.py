@@ -49,7 +49,10 @@ def _replace(instance: Any, /, **changes: Any) -> Any:
 
 
 def _value_class(cls: type, options: Settings) -> type:
+    assert not hasattr(cls, "__dataclass_fields__"), "a value class inherits no fields"
     given = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
+    if given.get("__hash__", ...) is None:
+        del given["__hash__"]  # Python sets it for a class with an `__eq__` of its own
     types = given["__annotations__"] = cls.__annotations__
     fields = {name: _settings(given, name) for name in types if not str(types[name]).startswith("ClassVar")}
     given["__slots__"] = tuple(fields)

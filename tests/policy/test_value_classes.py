@@ -34,24 +34,29 @@ def shapes(draw: st.DrawFn) -> dict[str, Any]:
     """What a class is made of: its options, and its fields, those without a default first."""
     options = {"frozen": draw(st.booleans()), "eq": draw(st.booleans())}
     options["order"] = options["eq"] and draw(st.booleans())
+    methods = {"twice": twice} | draw(st.sampled_from([{}, {"__eq__": is_equal}]))
     plain = [(f"a{n}", {}) for n in range(draw(st.integers(0, 2)))]
     more = [
         (f"b{n}", draw(FIELDS) | draw(st.sampled_from([{"default": 1}, {"default_factory": list}])))
         for n in range(draw(st.integers(0, 3)))
     ]
-    return {"options": options, "fields": [*plain, *more]}
+    return {"options": options, "fields": [*plain, *more], "methods": methods}
 
 
 def made(by: Any, shape: dict[str, Any]) -> type[Any]:
     names = dict(shape["fields"])
     given: dict[str, Any] = {name: by.field(**it) for name, it in names.items() if it}
     given |= {"__annotations__": {**dict.fromkeys(names, "object"), "KIND": "ClassVar[int]"}, "KIND": 3}
-    given |= {"__module__": __name__, "__qualname__": "Made", "__doc__": "A value.", "twice": twice}
+    given |= {"__module__": __name__, "__qualname__": "Made", "__doc__": "A value.", **shape["methods"]}
     return by.dataclass(slots=True, **shape["options"])(type("Made", (), given))  # type: ignore[no-any-return]
 
 
 def twice(self: Any) -> str:
     return repr(self) * 2
+
+
+def is_equal(self: Any, other: Any) -> bool:
+    return repr(self) == repr(other)
 
 
 TRAITS: dict[str, Callable[[Any, Any], Any]] = {
@@ -130,6 +135,14 @@ def test_a_class_checks_what_it_is_made_of() -> None:
 def test_a_frozen_value_gets_no_other_attribute() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Checked(1).other = 1  # type: ignore[attr-defined]
+
+
+def test_fields_are_not_inherited() -> None:
+    with pytest.raises(AssertionError, match="inherits no fields"):
+
+        @value_classes.dataclass(frozen=True, slots=True)
+        class More(Checked):
+            last: int = 0
 
 
 def test_a_value_is_pickled() -> None:
