@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from ringfence.policy.analysis.common_names import NameTexts, Texts
 from ringfence.policy.analysis.name_nfa import NameNfa
@@ -35,7 +35,8 @@ class Answer:
     sure: bool
 
 
-class _Move(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Move:
     """One name read: its texts, the positions after it, whether the path ends, and only as a directory."""
 
     texts: Texts
@@ -45,7 +46,8 @@ class _Move(NamedTuple):
     free: bool  # any name will do, and nothing comes nearer to its end
 
 
-class _Node(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Node:
     positions: Positions
     surely: int  # places of what must not match, by what is sure
     maybe: int  # and with what is in doubt

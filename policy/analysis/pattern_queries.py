@@ -11,7 +11,7 @@ import heapq
 import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from ringfence.policy.analysis import length_bounds
 from ringfence.policy.analysis.bit_nfa import BitNfa, Layout
@@ -23,6 +23,7 @@ from ringfence.policy.analysis.pattern_overlaps import PatternOverlaps
 from ringfence.policy.analysis.shortest_witness import Budget, Expired, Places, Search, Undecided, Witness
 from ringfence.policy.analysis.wanted_paths import Wanted
 from ringfence.policy.patterns.syntax import CROSS, Branch, Fold, Folding, Pattern, folded, parse
+from ringfence.policy.value_classes import dataclass
 
 __all__ = ["Budget", "Expired", "PatternQueries", "Undecided", "Wanted", "Witness"]
 
@@ -36,7 +37,8 @@ _STEM: Final = "a"  # what is put before a dot
 Unless = Callable[[Wanted], bool]
 
 
-class Nearest(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Nearest:
     """The shortest path, and how long it is without the letters that were put before dots."""
 
     witness: Witness

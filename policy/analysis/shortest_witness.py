@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from ringfence.policy.analysis.bit_nfa import SLASH, BitNfa
 from ringfence.policy.value_classes import dataclass
@@ -82,7 +82,8 @@ class Places:
     directory: bool = False
 
 
-class _Node(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Node:
     """The positions of the wanted patterns (one each), and the sets of positions of all others."""
 
     places: tuple[int, ...]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ringfence.policy.analysis.bit_sets import mask
+from ringfence.policy.value_classes import dataclass
 
 
-class Wanted(NamedTuple):  # a tuple, since a lint makes millions of them
+@dataclass(frozen=True, slots=True)
+class Wanted:
     """Paths with one match in each group of `every`, and no match in `none`. Patterns are given by number.
 
     For each item of `unless`, a path matches nothing of the first part unless it matches something of the
@@ -40,7 +40,7 @@ class Wanted(NamedTuple):  # a tuple, since a lint makes millions of them
             else:  # nothing may match that would make it an exception
                 none |= mask(item)
         kept = tuple(both for both in unless if mask(both[0]) & ~none)
-        return self._replace(none=none, unless=kept)
+        return Wanted(self.every, none, kept, self.directory)
 
     def impossible(self) -> bool:
         """Whether the same pattern must match and must not match."""

@@ -112,12 +112,12 @@ class LintContext:
         self.budget.spend(1)
         if answer is None or self._touched(question, answer, changes):
             found = ask.nearest(ways(None), unless=unless)
-            answer = Answer(*found) if found else Answer(None)
+            answer = Answer(found.witness, found.least) if found else Answer(None)
         else:
             for change in changes:
                 if ask.share(question.pattern, number[change.pattern], answer.least):
                     found = ask.nearest(ways(change), unless=unless, below=answer.least)
-                    answer = Answer(*found) if found else answer
+                    answer = Answer(found.witness, found.least) if found else answer
         self.answers.note(question, answer)
         return answer
 
