@@ -1,7 +1,7 @@
 """Entries of a tree as plans see them: what is at a path, and its facts. Values only."""
 
-from __future__ import annotations
-
+# Without `annotations` of `__future__`: NamedTuple compiles each that is a text, and the first takes 0.7 ms
+# of every start that looks at a file.
 from collections.abc import Collection
 from typing import Literal, NamedTuple
 
@@ -34,7 +34,7 @@ class FileNames(NamedTuple):
     text: str
 
     @classmethod
-    def of(cls, names: Collection[str]) -> FileNames:
+    def of(cls, names: Collection[str]) -> "FileNames":
         """Return these names with their text."""
         return cls(names, f"/{'/'.join(names)}/")
 
