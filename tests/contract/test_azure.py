@@ -219,6 +219,24 @@ def test_what_somebody_writes_meanwhile_stays(
     assert found == {"a": b"mine", "d/x": b"x"} | {theirs: b"THEIRS"}
 
 
+def test_a_directory_stays_when_its_last_two_files_go_at_once(
+    blobs: Blobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ringfence.toolkit.storage.azure.requests import Requests
+
+    inner = Requests.delete
+
+    async def after_them(store: Requests, *given: Any) -> None:
+        blobs.container.delete_blob(blobs.prefix + "d/y")
+        await inner(store, *given)
+
+    put(blobs, "d/x", b"x")
+    put(blobs, "d/y", b"y")
+    monkeypatch.setattr(Requests, "delete", after_them)
+    assert call(blobs, "delete_file", path="d/x").ok
+    assert contents(blobs) == {"d/": b""}
+
+
 SETTINGS = {
     "content_type": "text/html",
     "content_encoding": "identity",
@@ -373,6 +391,6 @@ def test_metadata_that_another_thread_drops_is_read_all_the_same(blobs: Blobs, f
     spot = store.resolve(("a",), follow=False)
     stat = store.stat(spot)
     assert stat is not None and stat.kind == FILE
-    store._metadata = Dropped(store._metadata)
+    store._metadata._fields = Dropped(store._metadata._fields)
     found = store.metadata(spot, stat)
     assert found is not None and found["metadata"] == {"owner": "web"}

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Stat
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Move, Stat
 from ringfence.toolkit.plan.entries import LooksFor
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
-from ringfence.toolkit.storage.azure.metadata import fields_of
+from ringfence.toolkit.storage.azure.known_metadata import KnownMetadata
+from ringfence.toolkit.storage.azure.metadata import SETTINGS, TAGS, TIER, fields_of, tier_of
 from ringfence.toolkit.storage.azure.requests import Requests, stat_of
+from ringfence.toolkit.storage.azure.seen import AzureFolder, AzureSpot, Listed, names_in, seen_at
 from ringfence.toolkit.storage.backend import path_changed
 from ringfence.toolkit.storage.first_look import MAX_CONTENT, Look
 from ringfence.toolkit.storage.fsspec_store.backend import Store
@@ -26,42 +27,7 @@ from ringfence.toolkit.storage.fsspec_store.view import StoreFolder, StoreSpot
 from ringfence.toolkit.storage.known_content import KnownContent
 from ringfence.toolkit.storage.store_base import NewContent
 
-_MAX_METADATA = 64  # blobs with metadata in the cache, between planning and the change
-
-
-Listed = tuple[list[tuple[str, Stat]], bool]  # the names below a prefix, and whether any blob has it
-
-
-@dataclass(slots=True)
-class Seen:
-    """What the first look at a path has shown; a listing serves the first scan of the directory."""
-
-    exists: bool = False
-    in_directory: bool = False
-    listed: Listed | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AzureSpot(StoreSpot):
-    """A path, with what the first look at it has shown."""
-
-    seen: Seen = field(default_factory=Seen, compare=False)
-
-
-class _Folder(StoreFolder):
-    """A directory; its first scan takes the listing that looking at it has brought."""
-
-    def __init__(self, store: Azure, spot: StoreSpot) -> None:
-        super().__init__(store, spot.path)
-        self._spot = spot
-
-    def scan(self) -> list[tuple[str, Stat]]:
-        seen = self._spot.seen if isinstance(self._spot, AzureSpot) else Seen()
-        listed, seen.listed = seen.listed, None
-        if listed is None:
-            return super().scan()
-        found, self.left_out = _names(listed[0])
-        return found
+_PAGE = 250  # names in the listing of a first look; a blob has about 1 kB there
 
 
 class Azure(Store):
@@ -72,7 +38,8 @@ class Azure(Store):
         container, _, prefix = self.root.partition("/")
         self._prefix = f"{prefix}/" if prefix else ""
         self._requests = Requests(fs.service_client, container, self._note_resolved)
-        self._metadata: dict[tuple[str, str], Metadata] = {}
+        self._large_directories: set[str] = set()
+        self._metadata = KnownMetadata()
         self.known = KnownContent()
 
     # ------------------------------------------------------------------ reading
@@ -82,26 +49,57 @@ class Azure(Store):
 
     def look(self, spot: StoreSpot, wanted: LooksFor, beside: Sequence[StoreSpot]) -> Look:
         """Look at a path by the request that brings what the call needs next."""
-        path = spot.path
-        found = self._first_look(spot, wanted)
-        if isinstance(spot, AzureSpot):
-            spot.seen.exists = found.stat is not None
-            # A file that is there shows that the directory is, too.
-            near = [other for other in beside if isinstance(other, AzureSpot) and other.seen.exists]
-            spot.seen.in_directory = any(paths.parent(other.path) == paths.parent(path) for other in near)
+        path, seen = spot.path, seen_at(spot)
+        # A file that is there shows that the directory is, too.
+        near = [other for other in beside if paths.parent(other.path) == paths.parent(path)]
+        if any(seen_at(other).exists for other in near):
+            seen.in_directory = True
+        found = self._first_look(spot, wanted, near)
+        seen.exists = found.stat is not None
         return found
 
-    def _first_look(self, spot: StoreSpot, wanted: LooksFor) -> Look:
+    def _first_look(self, spot: StoreSpot, wanted: LooksFor, near: Sequence[StoreSpot]) -> Look:
         path = spot.path
+        if path == paths.ROOT and wanted not in ("names", "entries"):
+            return Look(Stat(DIRECTORY, 0))
         if wanted in ("names", "entries"):
-            listed = self._list(path)
-            if isinstance(spot, AzureSpot):
-                spot.seen.listed = listed
-            if listed[1] or path == paths.ROOT:
+            listed = seen_at(spot).listed = self._list(path)
+            if listed.exists or path == paths.ROOT:
                 return Look(Stat(DIRECTORY, 0))
-        elif wanted == "content" and path != paths.ROOT:
-            return Look(*(self._get(path, limit=MAX_CONTENT) or (self._directory(path), None)))
-        return Look(self._info(path))
+        elif wanted == "content" and (got := self._get(path, limit=MAX_CONTENT)) is not None:
+            return Look(*got)
+        siblings = next((seen_at(other).siblings for other in near if seen_at(other).siblings), None)
+        return Look(self._listed_stat(spot, siblings or self._siblings(path)))
+
+    def _siblings(self, path: str) -> Listed | None:
+        """Return the first names in the directory of a path; None without the right to list them, and where
+        they would not show the path.
+        """
+        parent = paths.parent(path)
+        if parent in self._large_directories:
+            return None
+        with errors(path):
+            try:
+                return self._names_below(parent, at_most=_PAGE)
+            except PermissionError:
+                return None
+
+    def _listed_stat(self, spot: StoreSpot, siblings: Listed | None) -> Stat | None:
+        """Return the stat of a path in the listing of its directory, which also shows what is beside it."""
+        path, seen = spot.path, seen_at(spot)
+        if siblings is None:
+            return self._info(path)
+        seen.siblings = siblings
+        name = path.rpartition("/")[2]
+        seen.in_directory = siblings.exists or paths.parent(path) == paths.ROOT
+        others = {rest.removesuffix("/") for rest, _ in siblings.rows} - {name}
+        # One other entry may be deleted at the same time, as by another agent; then a later listing decides.
+        seen.directory_stays = "" in others or len(others) > 1
+        stat = dict(names_in(siblings.rows)[0]).get(name)
+        if stat is None and not siblings.complete:
+            self._large_directories.add(paths.parent(path))  # saves a listing; no answer comes from it
+            return self._info(path)
+        return stat
 
     def read(self, spot: StoreSpot, limit: int | None = None, judged: Stat | None = None) -> bytes:
         """Return the bytes of a blob: exactly the `judged` version, or the current one without it."""
@@ -129,6 +127,7 @@ class Azure(Store):
         if got is None:
             return None
         found, data = stat_of(got[0]), got[1]
+        self._metadata.put(path, found.identity, fields_of(got[0]))
         if data is not None:
             self.known.put(path, found, data)
         return found, data
@@ -158,20 +157,26 @@ class Azure(Store):
 
         A file comes before a directory of the same name.
         """
-        rows, exists = self._list(path)
-        if not exists and self._info(path) is None:
+        listed = self._list(path)
+        if not listed.exists and self._info(path) is None:
             raise CallError("not_found", f"'{path}' does not exist", where=path)
-        return _names(rows)
+        return names_in(listed.rows)
 
     @contextmanager
     def folder(self, spot: StoreSpot) -> Iterator[StoreFolder]:
-        yield _Folder(self, spot)
+        yield AzureFolder(self, spot)
 
     def _list(self, path: str) -> Listed:
-        prefix = self._prefix if path == paths.ROOT else self._blob(path) + "/"
         with errors(path):
-            found: Listed = self._run(self._requests.names_below, prefix)
-        return found
+            return self._names_below(path)
+
+    def _names_below(self, path: str, at_most: int | None = None) -> Listed:
+        prefix = self._prefix if path == paths.ROOT else self._blob(path) + "/"
+        listed: Listed = self._run(self._requests.names_below, prefix, at_most=at_most)
+        for name, stat in listed.rows:
+            if stat.kind == FILE and name:
+                self._metadata.add(paths.child(path, name), stat.identity, {TIER: listed.tiers[name]})
+        return listed
 
     def _info(self, path: str) -> Stat | None:
         return (None if path == paths.ROOT else self._file(path)) or self._directory(path)
@@ -182,8 +187,7 @@ class Azure(Store):
         if found is None:
             return None
         stat = stat_of(found)
-        if not found.tag_count:  # tags take a request of their own
-            self._remember_fields(path, stat, fields_of(found, {}))
+        self._metadata.put(path, stat.identity, {**fields_of(found), TIER: tier_of(found)})
         return stat
 
     def _directory(self, path: str) -> Stat | None:
@@ -191,17 +195,19 @@ class Azure(Store):
         if path == paths.ROOT:
             return Stat(DIRECTORY, 0)
         with errors(path):
-            prefix = self._blob(path) + "/"
-            exists: bool = self._run(self._requests.names_below, prefix, existence_only=True)[1]
+            exists = self._names_below(path, at_most=1).exists
         return Stat(DIRECTORY, 0) if exists else None
 
     def missing(self, spot: StoreSpot) -> tuple[str, ...]:
         """Return the parent directories below which is nothing. CallError `not_a_directory` for a file."""
         absent: list[str] = []
         path = paths.parent(spot.path)
-        if isinstance(spot, AzureSpot) and spot.seen.in_directory:
+        in_directory = seen_at(spot).in_directory
+        if in_directory:
             return ()
-        while path != paths.ROOT and self._directory(path) is None:
+        while path != paths.ROOT:
+            if (absent or in_directory is None) and self._directory(path) is not None:
+                break
             if self._file(path) is not None:
                 raise CallError("not_a_directory", f"'{path}' is not a directory", where=path)
             absent.append(path)
@@ -210,20 +216,19 @@ class Azure(Store):
 
     def _fields(self, path: str, stat: Stat) -> Metadata:
         """Return the metadata of exactly the blob that was `stat`."""
-        known = self._metadata.get((path, stat.identity))  # another thread may drop it at any time
-        if known is not None:
-            return known
+        found = self._metadata.get(path, stat.identity)
         with errors(path):
-            found: Metadata | None = self._run(self._requests.fields, self._blob(path), stat.identity)
-        if found is None:
-            raise path_changed(path)
-        self._remember_fields(path, stat, found)
+            if SETTINGS not in found or TIER not in found:
+                properties = self._run(self._requests.properties, self._blob(path), stat.identity)
+                if properties is None:
+                    raise path_changed(path)
+                found = {**fields_of(properties), TIER: tier_of(properties)}
+                self._metadata.put(path, stat.identity, found)
+            if TAGS not in found:
+                tags = {TAGS: self._run(self._requests.tags, self._blob(path))}
+                self._metadata.add(path, stat.identity, tags)
+                found = {**found, **tags}
         return found
-
-    def _remember_fields(self, path: str, stat: Stat, fields: Metadata) -> None:
-        if len(self._metadata) >= _MAX_METADATA:
-            self._metadata.clear()
-        self._metadata[path, stat.identity] = fields
 
     # ----------------------------------------------------------------- changing
 
@@ -236,6 +241,11 @@ class Azure(Store):
         with changing(spot.path):
             fields = {**self._fields(spot.path, stat), **new.metadata}
             return self._put(spot.path, new.data, stat.identity, fields)[1]
+
+    def move(self, source: StoreSpot, destination: StoreSpot, change: Move) -> NotKept:
+        if paths.parent(source.path) == paths.parent(destination.path):
+            seen_at(source).directory_stays = True  # the copy is in it
+        return super().move(source, destination, change)
 
     def make_directory(self, spot: StoreSpot) -> None:
         with changing(spot.path):
@@ -254,8 +264,10 @@ class Azure(Store):
                 if marker is not None and not marker.size:
                     self._delete(name, str(marker.etag))
 
-    def _keep_parent(self, path: str) -> None:
-        parent = paths.parent(path)
+    def _keep_parent(self, spot: StoreSpot) -> None:
+        parent = paths.parent(spot.path)
+        if seen_at(spot).directory_stays:
+            return
         if parent != paths.ROOT and self._directory(parent) is None:
             self._create_marker(parent)
 
@@ -269,7 +281,8 @@ class Azure(Store):
         self._delete(path, judged.identity)
 
     def _copy(self, source: str, judged: Stat, target: str, over: Stat | None) -> Stat:
-        fields, data = self._fields(source, judged), self.read(StoreSpot(source), judged=judged)
+        data = self.read(StoreSpot(source), judged=judged)  # first, because its reply has most of the fields
+        fields = self._fields(source, judged)
         with changing(target):
             tag, not_kept = self._put(target, data, over and over.identity, fields)
         if not_kept:
@@ -301,19 +314,3 @@ class Azure(Store):
         from fsspec.asyn import sync
 
         return sync(self._fs.loop, request, *arguments, **options)
-
-
-def _names(rows: list[tuple[str, Stat]]) -> tuple[list[tuple[str, Stat]], list[str]]:
-    """Return the names in a listing that paths can have, a file before a directory, and the others."""
-    found: dict[str, Stat] = {}
-    left_out: list[str] = []
-    for rest, stat in rows:
-        name = rest.removesuffix("/")
-        if not rest:
-            if stat.size:  # a marker with content
-                left_out.append(rest)
-        elif name in ("", ".", ".."):
-            left_out.append(rest)
-        elif stat.kind == FILE or name not in found:
-            found[name] = stat
-    return sorted(found.items()), left_out

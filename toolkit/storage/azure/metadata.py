@@ -11,17 +11,25 @@ _SETTINGS = ("content_type", "content_encoding", "content_language", "content_di
 _BLOCK = "BlockBlob"  # the only type that is made here
 
 
-def fields_of(properties: Any, tags: dict[str, str] | None) -> Metadata:
-    """Return the fields of a blob; `tags` is None where its tags may not be read."""
+def fields_of(properties: Any) -> Metadata:
+    """Return the fields of a blob in the reply to a GET or HEAD, without its tier.
+
+    Without its tags, too, if it has any: these take a request of their own.
+    """
     settings = properties.content_settings
     found: dict[str, Any] = {
         SETTINGS: {name: value for name in _SETTINGS if (value := getattr(settings, name)) is not None},
         METADATA: dict(properties.metadata or {}),
-        TAGS: tags,
-        TIER: None if properties.blob_tier_inferred else _text(properties.blob_tier),
     }
+    if not properties.tag_count:
+        found[TAGS] = {}
     kind = _text(properties.blob_type)
     return found if kind == _BLOCK else {**found, TYPE: kind}
+
+
+def tier_of(properties: Any) -> str | None:
+    """Return the tier in the reply to a HEAD or in a listing; None where the account's default applies."""
+    return None if properties.blob_tier_inferred else _text(properties.blob_tier)
 
 
 def put_with(fields: Metadata) -> tuple[dict[str, Any], NotKept]:

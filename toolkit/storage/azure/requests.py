@@ -14,7 +14,8 @@ from typing import Any
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage.ambiguous_outcome import outcome_unknown, was_made
-from ringfence.toolkit.storage.azure.metadata import fields_of, put_with
+from ringfence.toolkit.storage.azure.metadata import put_with, tier_of
+from ringfence.toolkit.storage.azure.seen import Listed
 from ringfence.toolkit.storage.azure.sends import counted
 from ringfence.toolkit.storage.backend import path_changed
 
@@ -60,38 +61,45 @@ class Requests:
             except (ResourceNotFoundError, ResourceModifiedError):
                 return None
 
-    async def fields(self, blob: str, tag: str) -> Metadata | None:
-        """Return the metadata of exactly the blob with this tag; None if there is none."""
-        found = await self.properties(blob, tag)
-        return None if found is None else fields_of(found, await self._tags(blob, found.tag_count))
-
-    async def _tags(self, blob: str, count: int | None) -> dict[str, str] | None:
+    async def tags(self, blob: str) -> dict[str, str] | None:
+        """Return the index tags of a blob; None where they may not be read."""
         from azure.core.exceptions import ClientAuthenticationError, HttpResponseError
 
-        if not count:
-            return {}
         async with self._client(blob) as client:
             try:
                 return dict(await client.get_blob_tags())
             except (ClientAuthenticationError, HttpResponseError):
                 return None  # tags need a permission of their own
 
-    async def names_below(
-        self, prefix: str, *, existence_only: bool = False
-    ) -> tuple[list[tuple[str, Stat]], bool]:
-        """Return the names below a prefix, and whether any blob has the prefix, the marker included.
+    async def names_below(self, prefix: str, *, at_most: int | None = None) -> Listed:
+        """Return the names below a prefix; with `at_most` one answer with at most that many of them.
 
-        Names of directories end with a slash; the marker's name is empty.
+        PermissionError without the right to list.
         """
-        rows, exists = [], False
+        from azure.core.exceptions import HttpResponseError
+
+        found = Listed([], {})
         async with self._service.get_container_client(self._container) as client:
-            async for item in client.walk_blobs(name_starts_with=prefix, delimiter="/", include=["metadata"]):
-                exists = True
-                if existence_only:
-                    break
-                name = item.name[len(prefix) :]
-                rows.append((name, Stat(DIRECTORY, 0) if name.endswith("/") else stat_of(item)))
-        return rows, exists
+            pages = client.walk_blobs(
+                name_starts_with=prefix, delimiter="/", include=["metadata"], results_per_page=at_most
+            ).by_page()
+            try:
+                async for page in pages:
+                    async for item in page:
+                        name = item.name[len(prefix) :]
+                        if name.endswith("/"):
+                            found.rows.append((name, Stat(DIRECTORY, 0)))
+                        else:
+                            found.rows.append((name, stat_of(item)))
+                            found.tiers[name] = tier_of(item)
+                    # The service may send an answer without names though there are some.
+                    if found.rows and at_most is not None:
+                        return found._replace(complete=not pages.continuation_token)
+            except HttpResponseError as error:
+                if error.status_code == 403:
+                    raise PermissionError(errno.EACCES, _code(error)) from None
+                raise
+        return found
 
     # ----------------------------------------------------------------- changing
 

@@ -66,7 +66,7 @@ class Store(StoreView):
                 yield FailedEntry(entry.path, error.message, error.code)
             else:
                 yield entry.path
-        self._keep_parent(change.path)
+        self._keep_parent(spot)
 
     def _remove_directory(self, path: str) -> None:
         try:
@@ -76,9 +76,9 @@ class Store(StoreView):
             if error.code != "not_found":
                 raise
 
-    def _keep_parent(self, path: str) -> None:
+    def _keep_parent(self, spot: StoreSpot) -> None:
         """Keep a directory whose last entry was removed, as on disk, where the store can."""
-        parent = paths.parent(path)
+        parent = paths.parent(spot.path)
         if parent != paths.ROOT and self._info(parent) is None:
             with errors(parent):
                 self._fs.makedirs(self._key(parent), exist_ok=True)
