@@ -34,7 +34,7 @@ AT_MOST: list[tuple[str, dict[str, Any], int]] = [
     ("insert_at_line", {"path": f"{DEEP}/x", "content": "0", "line": 0}, 3),
     ("delete_file", {"path": "x"}, 3),
     ("delete_file", {"path": f"{DEEP}/x"}, 3),
-    ("delete_file", {"path": "only/x"}, 7),
+    ("delete_file", {"path": "only/x"}, 6),
     ("delete_file", {"path": "two/x"}, 4),
     ("list_directory", {"path": "."}, 1),
     ("list_directory", {"path": DEEP}, 1),

@@ -7,7 +7,7 @@ changes anything through adlfs, which sends conditions only for new blobs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ringfence.toolkit import paths
@@ -268,8 +268,9 @@ class Azure(Store):
         parent = paths.parent(spot.path)
         if seen_at(spot).directory_stays:
             return
-        if parent != paths.ROOT and self._directory(parent) is None:
-            self._create_marker(parent)
+        if parent != paths.ROOT and self._directory(parent) is None and self._file(parent) is None:
+            with errors(parent), suppress(FileExistsError):
+                self._create(parent + "/", b"")
 
     def _check_free(self, path: str) -> None:
         """Do nothing: each blob is created on the condition that its name is free."""
