@@ -12,7 +12,6 @@ from types import MappingProxyType
 _FILE = r"(?:^|[/*}\]])[^/]*\.(?!(?:d|git|app)/$)[A-Za-z][A-Za-z0-9]{0,4}/$"
 # Words and a star by itself at the end, as in `git push *`; names with blanks rarely end that way.
 _COMMAND = r"[a-z][a-z0-9_.-]*(?: [^/*\s]+)* \*$"
-_GLUED = r"(?:^|/)(?=[^/]*\*\*)(?!\*+(?:/|$))[^/]+"
 # As a set is used; the tasks of a workspace have the folder `@tasks`.
 _SET = r"@(?!tasks\Z)[A-Za-z][A-Za-z0-9_-]{0,63}\Z"
 _HOST = r"[A-Za-z]:/|/(?:home|Users|root|etc|var|usr|mnt|opt)/|~(?:/|$|[a-z]+/)|\$[A-Za-z{]|%[A-Za-z_]+%"
@@ -98,13 +97,17 @@ SUSPECTS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
         "pattern-class-word": _class_word,
         "pattern-command": lambda pattern: pattern.endswith(" *") and bool(re.match(_COMMAND, pattern)),
         "pattern-directory-name": _directory_name,
-        "pattern-glued-stars": lambda pattern: "**" in pattern and bool(re.search(_GLUED, pattern)),
+        "pattern-glued-stars": lambda pattern: any(
+            "**" in name and name.strip("*") for name in pattern.split("/")
+        ),
         "pattern-host-path": lambda pattern: bool(re.match(_HOST, pattern)),
         "pattern-look-alike": _look_alike,
         "pattern-not-ascii": lambda pattern: not pattern.isascii(),
         "pattern-regex": lambda pattern: bool(re.search(_REGEX, pattern)),
         "pattern-set-name": lambda pattern: pattern.startswith("@") and bool(re.match(_SET, pattern)),
-        "pattern-stars-first": lambda pattern: "**" in pattern and bool(re.fullmatch(_STARS_FIRST, pattern)),
+        "pattern-stars-first": lambda pattern: (
+            pattern.startswith(("**/", "/**/")) and bool(re.fullmatch(_STARS_FIRST, pattern))
+        ),
     }
 )
 
