@@ -338,7 +338,7 @@ def test_nothing_is_left_to_a_look(blobs: Blobs) -> None:
     ids=["copied", "moved", "restored"],
 )
 def test_compressed_content_is_read_and_written_as_it_is_stored(blobs: Blobs, tool: str, end: str) -> None:
-    """Azure's client decompresses what has the setting, unless it is told not to."""
+    """Azure's client decompresses a blob with `Content-Encoding: gzip`, unless it is told not to."""
     from azure.storage.blob import ContentSettings
 
     stored = gzip.compress(b"some text\n" * 100)

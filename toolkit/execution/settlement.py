@@ -70,13 +70,15 @@ def _settle_all(history: History, workspace: Workspace) -> list[Recovered]:
         rows = history.redo.to_settle()  # another process may have been faster
         if not rows:
             return []
+        by_path = _by_path(history, rows)
         settled: list[tuple[Logged, str]] = []
-        for path, changes in _by_path(history, rows).items():
+        for path, changes in by_path.items():
             one = _Path(history, workspace, path, changes)
             if not one.is_being_changed():  # else its rows stay
                 settled += one.settle()
+        found_ops = {change.row.op for changes in by_path.values() for change in changes}
         for row in rows:
-            if not any(history.items("op.id = ?", (row.op,))):
+            if row.op not in found_ops:
                 history.redo.remove(db, row.op)  # of no change: in a damaged state
         history.redo.sync_all()
         for change, how in sorted(settled, key=lambda each: each[0].row.op):

@@ -15,6 +15,8 @@ from ringfence.toolkit.cli.table.options import (
     opt,
 )
 
+_OF_A_STATE = (AUDIT_KEY, ROOT, ENDPOINT, STATE, PLACE, JSON)
+
 STATES: tuple[Command, ...] = (
     Command(
         "state check",
@@ -28,12 +30,7 @@ STATES: tuple[Command, ...] = (
                 completes="directory",
                 says="the directory of a state, or a copy of it (default: the state of this workspace)",
             ),
-            AUDIT_KEY,
-            ROOT,
-            ENDPOINT,
-            STATE,
-            PLACE,
-            JSON,
+            *_OF_A_STATE,
         ),
         ("ringfence state check", "ringfence state check /mnt/backup/ringfence/app-1f6c02a9d3b44e57 --json"),
         "Only reads, so a read-only copy is enough. Reads every content. The exit status is 1 if there is a"
@@ -49,12 +46,7 @@ STATES: tuple[Command, ...] = (
                 action="store_true",
                 says="if the workspace is another directory than before the power cut: make nothing again",
             ),
-            AUDIT_KEY,
-            ROOT,
-            ENDPOINT,
-            STATE,
-            PLACE,
-            JSON,
+            *_OF_A_STATE,
         ),
         ("ringfence state settle", "ringfence state settle --give-up"),
         "Every session does so when it begins; this is for the start of the machine, before other programs"
@@ -92,7 +84,7 @@ STATES: tuple[Command, ...] = (
         "state salvage",
         "commands.state:salvage",
         "recover as much as possible of a damaged state into a new one",
-        (DRY_RUN, YES, AUDIT_KEY, ROOT, ENDPOINT, STATE, PLACE, JSON),
+        (DRY_RUN, YES, *_OF_A_STATE),
         ("ringfence state salvage --dry-run", "ringfence state salvage --yes"),
         "The damaged state stays beside the new one, unchanged. At a terminal it asks for confirmation;"
         " without one it needs --yes. Prints what was lost and where the audit chain is broken. The exit"
