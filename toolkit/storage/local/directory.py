@@ -70,15 +70,14 @@ class LocalFolder:
         """Return the names of the regular files, and name and kind of all other entries, in no order; looks
         at no entry, because the directory has both.
         """
-        others: list[os.DirEntry[str]] = []
+        files: list[str] = []
+        kinds: list[tuple[str, Stat]] = []
         with errors(paths.join(self.names)), os.scandir(self._open()) as entries:
-            # One list, and no tuple for each file: most entries are files that the caller leaves out.
-            files = [
-                entry.name
-                for entry in entries
-                if entry.is_file(follow_symlinks=False) or others.append(entry)  # type: ignore[func-returns-value]
-            ]
-            kinds = [(from_disk(entry.name), _kind_of(entry)) for entry in others]
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    files.append(entry.name)
+                else:
+                    kinds.append((from_disk(entry.name), _kind_of(entry)))
         every = "".join(files)
         if not every.isascii() or "\\" in every:
             files = list(map(from_disk, files))
